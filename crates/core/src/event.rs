@@ -1,0 +1,196 @@
+//! What is told to the engine (inputs), recorded (events) and to be done (actions).
+//!
+//! Events are what the journal keeps and what every report is made of: their meaning never changes.
+//! New fields get defaults, new kinds get new names; frozen journals are replayed in the tests.
+
+use crate::ids::{AttemptId, Digest, JobId, NodeId, SetId};
+use crate::job::{JobSpec, OutputFile, Report};
+use crate::resources::Request;
+use crate::units::Timestamp;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// What the world said.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Input {
+    /// The driver is ready: begin, or go on after a restart.
+    Begin,
+    /// The answer to [`Action::Look`].
+    Looked { job: JobId, answer: Answer },
+    Started { attempt: AttemptId },
+    Ended { attempt: AttemptId, report: Box<Report> },
+    /// The site stopped the attempt until a person releases it.
+    Held { attempt: AttemptId, reason: String },
+    Released { attempt: AttemptId },
+    /// A person cancels one job and what hangs on it.
+    Cancel { job: JobId },
+    /// A person stops the run.
+    Stop { how: Stopping },
+    /// Nothing happened but the time passed.
+    Clock,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Stopping {
+    /// Start nothing more; let what runs end.
+    Drain,
+    /// End what runs (checkpoints are kept); the run can be resumed.
+    Interrupt,
+    /// End what runs; the run is over.
+    Cancel,
+}
+
+/// What was found for a job before it runs.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Answer {
+    pub cached: Cached,
+    /// Values that the job's `when:` asked for, by input name and pointer; absent when not there.
+    pub fields: BTreeMap<(String, String), serde_json::Value>,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub enum Cached {
+    Hit { outputs: Vec<OutputFile>, run: String },
+    Miss(Reason),
+}
+
+/// Why a job runs instead of being reused.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Reason {
+    /// Nothing with this name was ever run here.
+    New,
+    /// These parts of the key differ from the last run of the same job.
+    Changed(Vec<Change>),
+    /// The key is known but its outputs are gone from the cache.
+    OutputsGone,
+    Forced,
+    /// `cache: off`
+    CacheOff,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Change {
+    pub part: KeyPart,
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub before: String,
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub now: String,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum KeyPart {
+    Command,
+    Environment,
+    Outputs,
+    Input(String),
+}
+
+/// What decides whether a result may be reused. The digest over it is the cache key.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Key {
+    /// The command with every value in place.
+    pub command: String,
+    /// Container, Python environment, variables; secrets by name only.
+    pub environment: String,
+    /// The declared outputs.
+    pub outputs: String,
+    /// Of each input its content, whatever the order of its files.
+    pub inputs: BTreeMap<String, Digest>,
+}
+
+/// Where an attempt runs.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Placement {
+    pub site: String,
+    /// One entry a node; more than one for a gang.
+    pub nodes: Vec<Share>,
+}
+
+/// What an attempt holds of one node.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Share {
+    pub node: NodeId,
+    /// Positions of its GPUs in the node's list.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub gpus: Vec<u16>,
+}
+
+/// What is recorded.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "kind", content = "data", rename_all = "snake_case")]
+pub enum Event {
+    RunStarted { run: String, version: String, plan: Digest, seed: u64 },
+    RunResumed { version: String },
+    /// The job will run, and this is why it is not reused.
+    Missed { job: JobId, key: Option<Digest>, reason: Reason },
+    Reused { job: JobId, key: Digest, run: String, outputs: Vec<OutputFile> },
+    Submitted { attempt: AttemptId, request: Request, placement: Placement },
+    Started { attempt: AttemptId },
+    Held { attempt: AttemptId, reason: String },
+    Released { attempt: AttemptId },
+    Ended { attempt: AttemptId, report: Box<Report> },
+    /// Another attempt will follow, not before `until`, asking for `request`.
+    Retrying { job: JobId, until: Timestamp, request: Request },
+    Done { job: JobId },
+    Failed { job: JobId, blame: Blame },
+    Skipped { job: JobId, because: Because },
+    Cancelled { job: JobId },
+    /// A dynamic task set got its tasks: these files, batched as the workflow says.
+    Grafted { set: SetId, files: Vec<OutputFile> },
+    Stopping { how: Stopping },
+    RunEnded { outcome: Outcome },
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Blame {
+    /// The task's own program or what was written about it.
+    Task,
+    /// It asked for too little memory or time, and more tries were not allowed.
+    Resources,
+    /// The site or its nodes.
+    Site,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Because {
+    /// This job, above it, did not end well.
+    Upstream(JobId),
+    /// Its `when:` is not true.
+    Condition,
+    /// Not needed for what was asked with `--until`.
+    NotWanted,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Outcome {
+    Done,
+    Failed,
+    Cancelled,
+}
+
+/// What is to be done, after the events of the same step are durable.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Action {
+    /// Look into the cache, and read the fields that a condition needs.
+    Look { job: JobId, name: String, key: Option<Box<Key>>, fields: Vec<FieldQuery> },
+    Submit(Box<JobSpec>),
+    Cancel(Vec<AttemptId>),
+    /// Show these outputs under `results/`, and remember them under the key.
+    Publish { job: JobId },
+    /// The run is over; nothing more will come.
+    Finish(Outcome),
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct FieldQuery {
+    pub input: String,
+    pub pointer: String,
+    /// The JSON file that holds it.
+    pub file: crate::job::InputFile,
+}

@@ -1,0 +1,213 @@
+//! The contract between the engine and whoever runs one attempt: what to run, and what came of it.
+//!
+//! Plain data that travels as JSON to a worker and back. It knows no plan and no scheduler.
+
+use crate::ids::{AttemptId, Digest};
+use crate::units::Timestamp;
+use crate::workflow::{Checkpoint, Limits, OutputKind};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// Everything that is needed to run one attempt.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct JobSpec {
+    pub attempt: AttemptId,
+    /// For people: `preprocess[part=3]`.
+    pub name: String,
+    pub command: CommandLine,
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub variables: BTreeMap<String, String>,
+    /// Names of secrets; whoever launches the task looks their values up.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub secrets: Vec<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub container: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub venv: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub conda: Option<String>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub inputs: Vec<InputFiles>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub outputs: Vec<OutputSpec>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub checkpoint: Option<Checkpoint>,
+    pub limits: Limits,
+    pub milli_cpus: u32,
+    /// Devices this attempt may use, as `CUDA_VISIBLE_DEVICES` names them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub gpus: Vec<String>,
+    /// Name of the node that the scheduler chose.
+    pub node: String,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum CommandLine {
+    Arguments(Vec<String>),
+    /// Run as `SHELL -e -c LINE`.
+    Shell { shell: String, line: String },
+}
+
+/// The files of one named input.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct InputFiles {
+    pub name: String,
+    pub files: Arc<[InputFile]>,
+    /// Write the paths, one a line, to this file in the sandbox (`{name.list}` is used).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub list: Option<String>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct InputFile {
+    /// Where the sandbox shows it, relative.
+    pub path: String,
+    pub source: Source,
+    pub size: u64,
+    pub digest: Digest,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Source {
+    /// A file of the user's: absolute, or relative to the folder of the workflow.
+    Path(String),
+    /// A result in the content-addressed store, found by the digest beside it.
+    Object,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct OutputSpec {
+    pub name: String,
+    /// Path, pattern or directory (no trailing slash) in the sandbox.
+    pub path: String,
+    pub kind: OutputKind,
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub optional: bool,
+}
+
+/// One file that a task left, committed to the content-addressed store.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct OutputFile {
+    /// Position of its declaration among the task's outputs.
+    pub output: u32,
+    pub path: String,
+    pub size: u64,
+    pub digest: Digest,
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub executable: bool,
+}
+
+/// How an attempt ended. Structural from the executor to the retry policy to the report.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Ending {
+    /// The program left by itself. Code 0 with every declared output there is success.
+    Exit(i32),
+    Signal(i32),
+    /// Ended by us: it ran longer than its wall time.
+    Walltime,
+    /// Ended by us or by the kernel: it used more memory than it asked for.
+    Memory,
+    /// It saved its state and asked to be continued (exit code 85).
+    Checkpointed,
+    /// Taken off its place by the site.
+    Preempted,
+    /// The node, or the process that watched the task, went away.
+    NodeLost,
+    /// A person said so.
+    Cancelled,
+    /// Exit code 0, but these declared outputs are missing.
+    Incomplete(Vec<String>),
+    /// It never started: no such program, no such container, sandbox trouble.
+    Refused(String),
+}
+
+impl Ending {
+    pub fn is_success(&self) -> bool {
+        *self == Ending::Exit(0)
+    }
+}
+
+/// What `launch` measured of one attempt. One a line in `records.jsonl` of the run.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Record {
+    pub attempt: AttemptId,
+    pub name: String,
+    pub host: String,
+    pub node: String,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub gpus: Vec<String>,
+    pub command: CommandLine,
+    pub started: Timestamp,
+    pub ended: Timestamp,
+    pub ending: Ending,
+    pub usage: Usage,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub samples: Vec<Sample>,
+    /// Files and bytes shown to the task.
+    pub input_files: u64,
+    pub input_bytes: u64,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub outputs: Vec<OutputFile>,
+}
+
+/// Totals over the process tree of an attempt.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Usage {
+    pub wall_us: u64,
+    pub user_us: u64,
+    pub system_us: u64,
+    /// Largest resident size of the tree that was seen, in bytes.
+    pub peak_rss: u64,
+    /// Bytes and calls of read- and write-like system calls: cache, pipes and sockets included.
+    pub read_bytes: u64,
+    pub write_bytes: u64,
+    pub read_calls: u64,
+    pub write_calls: u64,
+    /// Bytes that really went to or came from a device.
+    pub device_read_bytes: u64,
+    pub device_write_bytes: u64,
+    pub voluntary_switches: u64,
+    pub involuntary_switches: u64,
+    pub minor_faults: u64,
+    pub major_faults: u64,
+    #[serde(default)]
+    pub peak_gpu_memory: u64,
+    /// Mean utilisation of the attempt's devices, in hundredths of a percent.
+    #[serde(default)]
+    pub gpu_utilisation: u32,
+}
+
+/// The process tree of an attempt at one moment.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Sample {
+    /// Milliseconds since the attempt started.
+    pub ms: u64,
+    pub processes: u32,
+    pub rss: u64,
+    /// CPU time used so far, microseconds.
+    pub cpu_us: u64,
+    pub read_bytes: u64,
+    pub write_bytes: u64,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub gpu_percent: Option<u32>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub gpu_memory: Option<u64>,
+}
+
+/// What an executor says when an attempt is over.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Report {
+    pub ending: Ending,
+    pub started: Timestamp,
+    pub ended: Timestamp,
+    pub usage: Usage,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub outputs: Vec<OutputFile>,
+    /// The last lines of stderr, only when the attempt did not succeed.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub stderr_tail: String,
+}

@@ -1,0 +1,13 @@
+//! The deciding half of Tulpar: text and inputs go in; diagnostics, plans, events and actions come out.
+//!
+//! Nothing here reads a clock, a file, an environment variable or a random source, starts a thread or
+//! prints. Whoever calls hands over what was read and performs what is returned.
+
+pub mod diagnostic;
+pub mod event;
+pub mod ids;
+pub mod job;
+pub mod resources;
+pub mod site;
+pub mod units;
+pub mod workflow;

@@ -1,0 +1,79 @@
+//! What a task asks for and what a node has, in integers so that packing is exact.
+
+use crate::units::Bytes;
+use serde::{Deserialize, Serialize};
+use std::time::Duration;
+
+/// What one task asks for. Equal requests form one request class of the scheduler.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct Request {
+    /// Thousandths of a core: `cpus: 0.5` is 500.
+    pub milli_cpus: u32,
+    #[serde(default, skip_serializing_if = "zero_bytes")]
+    pub memory: Bytes,
+    #[serde(default, skip_serializing_if = "zero_bytes")]
+    pub disk: Bytes,
+    /// Whole GPU devices.
+    #[serde(default, skip_serializing_if = "zero")]
+    pub gpus: u32,
+    /// The least memory that each of the devices must have.
+    #[serde(default, skip_serializing_if = "zero_bytes")]
+    pub gpu_memory: Bytes,
+    /// The least compute capability times ten: `8.6` is 86.
+    #[serde(default, skip_serializing_if = "zero")]
+    pub gpu_capability: u32,
+    /// How many nodes at once, each giving all of the above.
+    #[serde(default = "one", skip_serializing_if = "is_one")]
+    pub nodes: u32,
+    /// The wall time after which the task is ended.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub time: Option<Duration>,
+}
+
+impl Default for Request {
+    fn default() -> Self {
+        Self {
+            milli_cpus: 1000,
+            memory: Bytes(0),
+            disk: Bytes(0),
+            gpus: 0,
+            gpu_memory: Bytes(0),
+            gpu_capability: 0,
+            nodes: 1,
+            time: None,
+        }
+    }
+}
+
+/// What one node has.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Capacity {
+    pub milli_cpus: u32,
+    pub memory: Bytes,
+    pub disk: Bytes,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub gpus: Vec<Gpu>,
+}
+
+/// One GPU device of a node.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Gpu {
+    /// What `CUDA_VISIBLE_DEVICES` shall say to mean this device: an index or a UUID.
+    pub id: String,
+    pub memory: Bytes,
+    /// Compute capability times ten; 0 when unknown.
+    pub capability: u32,
+}
+
+fn zero(value: &u32) -> bool {
+    *value == 0
+}
+fn zero_bytes(value: &Bytes) -> bool {
+    value.0 == 0
+}
+fn one() -> u32 {
+    1
+}
+fn is_one(value: &u32) -> bool {
+    *value == 1
+}

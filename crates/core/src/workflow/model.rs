@@ -1,0 +1,362 @@
+//! The abstract workflow after reading: names are resolved, parameters bound, units counted.
+//!
+//! It knows nothing of sites, sandboxes or attempts, and no position in it is needed to run it: spans
+//! are kept only so that a later finding can point at the word.
+
+use crate::ids::{DataId, Digest, SetId};
+use crate::resources::Request;
+use crate::units::Bytes;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Byte offsets into the workflow's text, `start..end`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Span {
+    pub start: u32,
+    pub end: u32,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Workflow {
+    pub name: String,
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub doc: String,
+    /// Parameters with the values of this run (defaults, or what the command line said).
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub params: BTreeMap<String, Value>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub data: Vec<Data>,
+    pub tasks: Vec<Task>,
+}
+
+/// A parameter or the value of a scatter variable. Numbers keep the text that the user wrote.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum Value {
+    Bool(bool),
+    Integer(i64),
+    Number(f64),
+    Text(String),
+}
+
+impl fmt::Display for Value {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Value::Bool(value) => write!(f, "{value}"),
+            Value::Integer(value) => write!(f, "{value}"),
+            Value::Number(value) => write!(f, "{value}"),
+            Value::Text(value) => f.write_str(value),
+        }
+    }
+}
+
+/// One entry under `data:`: files that exist before the run.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Data {
+    pub name: String,
+    pub source: DataSource,
+    #[serde(default)]
+    pub span: Span,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum DataSource {
+    /// One file.
+    File(String),
+    /// Every file that matches, e.g. `images/*.jpg` or `raw/**/*.npy`.
+    Glob(String),
+    /// Everything below a directory (written with a trailing slash).
+    Directory(String),
+    /// A text file with one path a line, relative to the manifest.
+    Manifest(String),
+    /// A file fetched before the run.
+    Url(String),
+}
+
+/// One file of a [`Data`] entry as it was found. Listing and hashing are the caller's work.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DataFile {
+    /// Where the sandbox shows it, relative: `data/labels.csv`.
+    pub path: String,
+    /// Where it really is: absolute, or relative to the folder of the workflow.
+    pub from: String,
+    pub size: u64,
+    pub digest: Digest,
+}
+
+/// One entry under `tasks:`, a task set: one task, or one for every combination of its scatter axes.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Task {
+    pub name: String,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub scatter: Vec<Axis>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub inputs: Vec<Input>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub outputs: Vec<Output>,
+    /// Task sets that must have ended well first, beside those that make the inputs.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub after: Vec<SetId>,
+    pub run: Run,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub when: Option<Condition>,
+    /// Shared between the task sets that say the same.
+    pub settings: Arc<Settings>,
+    #[serde(default)]
+    pub span: Span,
+}
+
+/// Variables of a scatter that advance together; a task set has one task for every combination of its axes.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Axis {
+    /// Usually one name. Several for `for: [{lr: 0.1, seed: 1}, {lr: 0.2, seed: 5}]`.
+    pub names: Vec<String>,
+    pub values: AxisValues,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum AxisValues {
+    /// `first..last`, both included.
+    Range { first: i64, last: i64, step: i64 },
+    /// Rows; each has one value for each name of the axis.
+    Rows(Vec<Vec<Value>>),
+    /// One task a file, or a batch of `by` files. The name is also an input of the task.
+    Files { source: FileSource, by: Option<u32> },
+}
+
+/// Where files come from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum FileSource {
+    Data(DataId),
+    /// The files of one named output of a task set. Axes match by name: variables that producer and
+    /// consumer share select; what only the producer has is gathered; what only the consumer has repeats.
+    Output { task: SetId, output: u32 },
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Input {
+    /// What `{name}` in the command means.
+    pub name: String,
+    pub source: FileSource,
+    #[serde(default)]
+    pub span: Span,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Output {
+    pub name: String,
+    /// A relative path, with `{variables}` of the scatter and parameters.
+    pub path: Template,
+    pub kind: OutputKind,
+    /// No file is no failure.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub optional: bool,
+    /// Kept for the tasks that need it, not shown under `results/`.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub temporary: bool,
+    #[serde(default)]
+    pub span: Span,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum OutputKind {
+    /// One file, its name known before the run.
+    File,
+    /// A pattern with `*`, `**`, `?` or `[…]`: however many files the task writes.
+    Pattern,
+    /// A directory (written with a trailing slash) and everything below it.
+    Directory,
+}
+
+/// Text with `{name}` and `{name.attribute}` in it, kept as written; checked when the workflow is read.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Template(pub Box<str>);
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Run {
+    /// A line (or script) for the shell; substituted values are quoted.
+    Shell(Template),
+    /// A program and its arguments; no shell. An argument that is exactly `{input}` becomes one argument a file.
+    Arguments(Vec<Template>),
+}
+
+/// Everything a task says beside its data flow. Interned: a million tasks share a handful.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Settings {
+    pub request: Request,
+    /// `sh` unless the user chose another, e.g. `bash`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub shell: Option<String>,
+    #[serde(default)]
+    pub environment: Environment,
+    #[serde(default)]
+    pub retry: Retry,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub checkpoint: Option<Checkpoint>,
+    /// How much of a scatter may fail without failing the workflow.
+    #[serde(default)]
+    pub tolerate: Tolerance,
+    /// `cache: off` always runs the task.
+    #[serde(default)]
+    pub cache: Caching,
+    /// Higher runs first; 0 unless the user says otherwise.
+    #[serde(default)]
+    pub priority: i32,
+    /// Time between SIGTERM and SIGKILL; `None` means ten seconds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub grace: Option<Duration>,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Caching {
+    #[default]
+    On,
+    Off,
+}
+
+/// The software and variables that a task sees.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Environment {
+    /// An Apptainer image file or `docker://…` reference.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub container: Option<String>,
+    /// A Python virtual environment's folder.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub venv: Option<String>,
+    /// A conda environment, by name or folder.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub conda: Option<String>,
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub variables: BTreeMap<String, Template>,
+    /// Names only. The values never reach a plan, a key, a journal or an argument.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub secrets: Vec<String>,
+}
+
+/// When to try again, and with what.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Retry {
+    /// Tries after the first.
+    pub times: u32,
+    pub on: Vec<RetryOn>,
+    /// The pause before the second try; it doubles each time.
+    pub pause: Duration,
+    /// Factor on memory after running out of it, in hundredths: 200 doubles.
+    pub memory_percent: u32,
+    /// Factor on wall time after running out of it, in hundredths.
+    pub time_percent: u32,
+}
+
+impl Default for Retry {
+    /// A user's error stops at once; lack of memory or time gets two more tries with more of it.
+    fn default() -> Self {
+        Self {
+            times: 2,
+            on: vec![RetryOn::Memory, RetryOn::Time, RetryOn::Evicted],
+            pause: Duration::from_secs(1),
+            memory_percent: 200,
+            time_percent: 200,
+        }
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum RetryOn {
+    /// `out_of_memory`
+    Memory,
+    /// `out_of_time`
+    Time,
+    /// `evicted`: pre-empted, node lost. Does not use up `times`.
+    Evicted,
+    /// `failure`: any other ending, the task's own errors included.
+    Failure,
+    /// `exit_75`: this exit code.
+    Exit(i32),
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Checkpoint {
+    /// Paths or patterns in the sandbox, carried from attempt to attempt.
+    pub files: Vec<String>,
+    /// Keep only this many of the files; `None` keeps all.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub keep: Option<u32>,
+    #[serde(default)]
+    pub best: Best,
+}
+
+/// Which checkpoint files are worth keeping.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Best {
+    #[default]
+    Newest,
+    /// By the last number in the file's name, e.g. a validation loss.
+    Smallest,
+    Largest,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Tolerance {
+    #[default]
+    None,
+    Tasks(u32),
+    Percent(u32),
+    /// Any number: what failed is left out of what is gathered.
+    Any,
+}
+
+/// `when:` — a comparison tree over parameters, scatter variables and values in JSON files.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Condition {
+    All(Vec<Condition>),
+    Any(Vec<Condition>),
+    Not(Box<Condition>),
+    Compare { left: Operand, operator: Comparison, right: Operand },
+    /// A single operand, true unless `false`, `0`, empty or absent.
+    Truth(Operand),
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Comparison {
+    Equal,
+    NotEqual,
+    Less,
+    LessOrEqual,
+    Greater,
+    GreaterOrEqual,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Operand {
+    Literal(Value),
+    /// A parameter or scatter variable.
+    Variable(String),
+    /// A value in a JSON file that is an input of the task: `metrics.accuracy` is input `metrics`,
+    /// pointer `/accuracy`.
+    Field { input: String, pointer: String },
+}
+
+/// The limits that people set on what an attempt may use, after retries have changed them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Limits {
+    /// 0: not limited.
+    pub memory: Bytes,
+    pub time: Option<Duration>,
+    pub grace: Option<Duration>,
+}

@@ -1,0 +1,1 @@
+//! (opens with what it is)
