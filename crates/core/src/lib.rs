@@ -7,6 +7,8 @@ pub mod diagnostic;
 pub mod event;
 pub mod ids;
 pub mod job;
+pub mod journal_line;
+pub mod key;
 pub mod resources;
 pub mod site;
 pub mod units;
