@@ -13,3 +13,4 @@ pub mod resources;
 pub mod site;
 pub mod units;
 pub mod workflow;
+pub mod yaml;

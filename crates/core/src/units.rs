@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::time::Duration;
+use thiserror::Error;
 
 /// A point in time: microseconds since 1970-01-01 UTC, or since the start of virtual time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -40,5 +41,296 @@ impl fmt::Display for Bytes {
         } else {
             write!(f, "{value:.1} {}", UNITS[unit])
         }
+    }
+}
+
+/// Why a quantity could not be read. The text says what is accepted.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum UnitError {
+    #[error("`{0}` has no unit")]
+    NoUnit(String),
+    #[error("`{0}` is not a unit of {1}")]
+    UnknownUnit(String, &'static str),
+    #[error("`{0}` is not a number")]
+    NotANumber(String),
+    #[error("`{0}` is negative")]
+    Negative(String),
+    #[error("`{0}` is too large")]
+    TooLarge(String),
+    #[error("`{0}` is not a whole number")]
+    NotWhole(String),
+    #[error("`{0}` is not a compute capability")]
+    NotACapability(String),
+    #[error("`{0}` is finer than a thousandth of a core")]
+    TooFine(String),
+}
+
+pub const BYTES_ACCEPTED: &str = "write a number and a unit: `512 MB`, `16 GB`, `1.5 TB`, or `16 GiB` for powers of 1024";
+pub const DURATION_ACCEPTED: &str = "write a number and a unit: `45 s`, `90 min`, `2 h`, `1h30m`, `3 days`, or `00:30:00`";
+pub const CPUS_ACCEPTED: &str = "write a number of cores: `4`, or `0.5` for half of one";
+pub const CAPABILITY_ACCEPTED: &str = "write it as NVIDIA does: `7.0`, `8.6`, `9.0`";
+
+impl UnitError {
+    /// The unit that was not understood, to look for a near one.
+    pub fn unit(&self) -> Option<&str> {
+        match self {
+            UnitError::UnknownUnit(unit, _) => Some(unit),
+            _ => None,
+        }
+    }
+}
+
+/// Units of bytes in the spelling that suggestions use.
+pub const BYTE_UNITS: &[&str] = &["B", "kB", "MB", "GB", "TB", "PB", "KiB", "MiB", "GiB", "TiB", "PiB"];
+pub const TIME_UNITS: &[&str] = &["ms", "s", "sec", "min", "h", "hour", "hours", "d", "day", "days", "week", "weeks"];
+
+fn byte_unit(unit: &str) -> Option<u64> {
+    // The case of the letters tells people nothing they mean: `gb`, `Gb` and `GB` are all read as bytes.
+    Some(match unit.to_ascii_lowercase().as_str() {
+        "b" | "byte" | "bytes" => 1,
+        "k" | "kb" => 1_000,
+        "m" | "mb" => 1_000_000,
+        "g" | "gb" => 1_000_000_000,
+        "t" | "tb" => 1_000_000_000_000,
+        "p" | "pb" => 1_000_000_000_000_000,
+        "ki" | "kib" => 1 << 10,
+        "mi" | "mib" => 1 << 20,
+        "gi" | "gib" => 1 << 30,
+        "ti" | "tib" => 1 << 40,
+        "pi" | "pib" => 1 << 50,
+        _ => return None,
+    })
+}
+
+/// In milliseconds.
+fn time_unit(unit: &str) -> Option<u64> {
+    const SECOND: u64 = 1000;
+    Some(match unit.to_ascii_lowercase().as_str() {
+        "ms" | "msec" | "millisecond" | "milliseconds" => 1,
+        "s" | "sec" | "secs" | "second" | "seconds" => SECOND,
+        "m" | "min" | "mins" | "minute" | "minutes" => 60 * SECOND,
+        "h" | "hr" | "hrs" | "hour" | "hours" => 3600 * SECOND,
+        "d" | "day" | "days" => 86_400 * SECOND,
+        "w" | "week" | "weeks" => 7 * 86_400 * SECOND,
+        _ => return None,
+    })
+}
+
+/// A plain decimal number, as whole and thousand-millionths: exact where floats would round.
+fn decimal(text: &str) -> Result<(u64, u32), UnitError> {
+    let not = || UnitError::NotANumber(text.to_owned());
+    if text.starts_with('-') {
+        return Err(UnitError::Negative(text.to_owned()));
+    }
+    let (whole, fraction) = text.split_once('.').unwrap_or((text, ""));
+    let digits = |part: &str| part.bytes().all(|byte| byte.is_ascii_digit());
+    if !digits(whole) || !digits(fraction) || (whole.is_empty() && fraction.is_empty()) {
+        return Err(not());
+    }
+    let whole = if whole.is_empty() {
+        0
+    } else {
+        whole.parse().map_err(|_| UnitError::TooLarge(text.to_owned()))?
+    };
+    let nine: String = fraction.chars().chain(std::iter::repeat('0')).take(9).collect();
+    Ok((whole, nine.parse().map_err(|_| not())?))
+}
+
+fn scaled((whole, fraction): (u64, u32), unit: u64, text: &str) -> Result<u64, UnitError> {
+    let part = u128::from(fraction) * u128::from(unit) / 1_000_000_000;
+    u64::try_from(u128::from(whole) * u128::from(unit) + part).map_err(|_| UnitError::TooLarge(text.to_owned()))
+}
+
+/// Splits `1.5 TB` into number and unit.
+fn number_and_unit(text: &str) -> (&str, &str) {
+    let end = text.find(|letter: char| !(letter.is_ascii_digit() || letter == '.')).unwrap_or(text.len());
+    // A sign belongs to the number, so that the message can say so.
+    let end = if text.starts_with('-') {
+        1 + text[1..].find(|letter: char| !(letter.is_ascii_digit() || letter == '.')).unwrap_or(text.len() - 1)
+    } else {
+        end
+    };
+    (&text[..end], text[end..].trim_start())
+}
+
+/// `16 GB`, `16GiB`, `512M`, `1.5 TB`; a bare `0` needs no unit.
+pub fn parse_bytes(text: &str) -> Result<Bytes, UnitError> {
+    let text = text.trim();
+    let (number, unit) = number_and_unit(text);
+    if number.is_empty() {
+        return Err(UnitError::NotANumber(text.to_owned()));
+    }
+    let value = decimal(number)?;
+    if unit.is_empty() {
+        return if value == (0, 0) { Ok(Bytes(0)) } else { Err(UnitError::NoUnit(text.to_owned())) };
+    }
+    let factor = byte_unit(unit).ok_or_else(|| UnitError::UnknownUnit(unit.to_owned(), "bytes"))?;
+    scaled(value, factor, text).map(Bytes)
+}
+
+/// `90 min`, `2 h`, `1h30m`, `45 s`, `3 days`, `00:30:00`; a bare `0` needs no unit.
+pub fn parse_duration(text: &str) -> Result<Duration, UnitError> {
+    let text = text.trim();
+    if text.contains(':') {
+        return clock(text);
+    }
+    if text == "0" {
+        return Ok(Duration::ZERO);
+    }
+    if text.is_empty() {
+        return Err(UnitError::NotANumber(text.to_owned()));
+    }
+    let mut rest = text;
+    let mut total: u64 = 0;
+    while !rest.is_empty() {
+        let (number, tail) = number_and_unit(rest);
+        if number.is_empty() {
+            return Err(UnitError::NotANumber(rest.to_owned()));
+        }
+        let value = decimal(number)?;
+        let end = tail.find(|letter: char| !letter.is_alphabetic()).unwrap_or(tail.len());
+        let unit = &tail[..end];
+        if unit.is_empty() {
+            return Err(UnitError::NoUnit(text.to_owned()));
+        }
+        let factor = time_unit(unit).ok_or_else(|| UnitError::UnknownUnit(unit.to_owned(), "time"))?;
+        let part = scaled(value, factor, text)?;
+        total = total.checked_add(part).ok_or_else(|| UnitError::TooLarge(text.to_owned()))?;
+        rest = tail[end..].trim_start();
+    }
+    Ok(Duration::from_millis(total))
+}
+
+/// `MM:SS`, `HH:MM:SS` or `D-HH:MM:SS`, as batch systems write wall times.
+fn clock(text: &str) -> Result<Duration, UnitError> {
+    let too_large = || UnitError::TooLarge(text.to_owned());
+    let (days, rest) = text.split_once('-').unwrap_or(("0", text));
+    let fields: Vec<&str> = rest.split(':').collect();
+    let mut seconds: u64 = 0;
+    for (position, field) in fields.iter().enumerate() {
+        let (value, fraction) = decimal(field)?;
+        if fraction != 0 || fields.len() > 3 || (position > 0 && value > 59) {
+            return Err(UnitError::NotANumber(text.to_owned()));
+        }
+        seconds = seconds.checked_mul(60).and_then(|sum| sum.checked_add(value)).ok_or_else(too_large)?;
+    }
+    let (days, _) = decimal(days)?;
+    let total = days.checked_mul(86_400).and_then(|sum| sum.checked_add(seconds)).ok_or_else(too_large)?;
+    Ok(Duration::from_secs(total))
+}
+
+/// Cores to thousandths of a core.
+pub fn parse_cpus(text: &str) -> Result<u32, UnitError> {
+    let text = text.trim();
+    let value = decimal(text)?;
+    if value.1 % 1_000_000 != 0 {
+        return Err(UnitError::TooFine(text.to_owned()));
+    }
+    u32::try_from(scaled(value, 1000, text)?).map_err(|_| UnitError::TooLarge(text.to_owned()))
+}
+
+/// `8.6` is 86.
+pub fn parse_capability(text: &str) -> Result<u32, UnitError> {
+    let text = text.trim();
+    let bad = || UnitError::NotACapability(text.to_owned());
+    let (whole, fraction) = decimal(text).map_err(|_| bad())?;
+    // Nobody has built a device with two digits after the point; 80 for 8.0 is the likelier slip.
+    if fraction % 100_000_000 != 0 || whole > 30 {
+        return Err(bad());
+    }
+    Ok(whole as u32 * 10 + fraction / 100_000_000)
+}
+
+pub fn parse_count(text: &str) -> Result<u32, UnitError> {
+    let text = text.trim();
+    let (whole, fraction) = decimal(text)?;
+    if fraction != 0 || text.contains('.') {
+        return Err(UnitError::NotWhole(text.to_owned()));
+    }
+    u32::try_from(whole).map_err(|_| UnitError::TooLarge(text.to_owned()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bytes_are_read_as_people_write_them() {
+        for (text, bytes) in [
+            ("16 GB", 16_000_000_000),
+            ("16GiB", 17_179_869_184),
+            ("512M", 512_000_000),
+            ("1.5 TB", 1_500_000_000_000),
+            ("0.1 GB", 100_000_000),
+            ("64 kb", 64_000),
+            ("0", 0),
+            ("100 bytes", 100),
+        ] {
+            assert_eq!(parse_bytes(text), Ok(Bytes(bytes)), "{text}");
+        }
+    }
+
+    #[test]
+    fn bytes_that_cannot_be_meant_say_why() {
+        for (text, message) in [
+            ("16", "`16` has no unit"),
+            ("16 Gbit", "`Gbit` is not a unit of bytes"),
+            ("much", "`much` is not a number"),
+            ("-1 GB", "`-1` is negative"),
+            ("99999999999 PB", "`99999999999 PB` is too large"),
+            ("", "`` is not a number"),
+            ("1.2.3 GB", "`1.2.3` is not a number"),
+        ] {
+            assert_eq!(parse_bytes(text).unwrap_err().to_string(), message, "{text}");
+        }
+    }
+
+    #[test]
+    fn durations_are_read_as_people_write_them() {
+        for (text, seconds) in [
+            ("90 min", 5400),
+            ("2 h", 7200),
+            ("1h30m", 5400),
+            ("1 h 30 min", 5400),
+            ("45 s", 45),
+            ("3 days", 259_200),
+            ("00:30:00", 1800),
+            ("12:30", 750),
+            ("1-00:00:00", 86_400),
+            ("0.5 h", 1800),
+            ("0", 0),
+        ] {
+            assert_eq!(parse_duration(text), Ok(Duration::from_secs(seconds)), "{text}");
+        }
+        assert_eq!(parse_duration("250 ms"), Ok(Duration::from_millis(250)));
+    }
+
+    #[test]
+    fn durations_that_cannot_be_meant_say_why() {
+        for (text, message) in [
+            ("90", "`90` has no unit"),
+            ("1h30", "`1h30` has no unit"),
+            ("2 fortnights", "`fortnights` is not a unit of time"),
+            ("soon", "`soon` is not a number"),
+            ("00:75:00", "`00:75:00` is not a number"),
+            ("1:2:3:4", "`1:2:3:4` is not a number"),
+            ("99999999999999999999 h", "`99999999999999999999` is too large"),
+            ("é", "`é` is not a number"),
+        ] {
+            assert_eq!(parse_duration(text).unwrap_err().to_string(), message, "{text}");
+        }
+    }
+
+    #[test]
+    fn cores_and_capabilities_become_integers() {
+        assert_eq!(parse_cpus("0.5"), Ok(500));
+        assert_eq!(parse_cpus("4"), Ok(4000));
+        assert_eq!(parse_cpus("0.0001"), Err(UnitError::TooFine("0.0001".into())));
+        assert_eq!(parse_capability("8.0"), Ok(80));
+        assert_eq!(parse_capability("8.6"), Ok(86));
+        assert_eq!(parse_capability("9"), Ok(90));
+        assert_eq!(parse_capability("80"), Err(UnitError::NotACapability("80".into())));
+        assert_eq!(parse_count("7"), Ok(7));
+        assert_eq!(parse_count("7.0"), Err(UnitError::NotWhole("7.0".into())));
     }
 }
