@@ -1,1 +1,3 @@
 //! (opens with what it is)
+
+pub mod journal;

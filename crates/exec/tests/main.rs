@@ -1,0 +1,6 @@
+//! The integration tests of `tulpar-exec`: real files in temporary folders.
+
+mod main {
+    mod journal;
+    mod literal_events;
+}

@@ -1,0 +1,167 @@
+//! One event of every kind, and of every shape inside, written out. The frozen journal holds exactly
+//! these; a change here that the frozen journal does not follow is a change of the format.
+
+use std::time::Duration;
+use tulpar_core::event::{Because, Blame, Change, Event, KeyPart, Outcome, Placement, Reason, Share, Stopping};
+use tulpar_core::ids::{AttemptId, Digest, JobId, NodeId, SetId};
+use tulpar_core::job::{Ending, OutputFile, Report, Usage};
+use tulpar_core::resources::Request;
+use tulpar_core::units::{Bytes, Timestamp};
+
+pub(crate) fn batches() -> Vec<(Timestamp, Vec<Event>)> {
+    let second = |n: u64| Timestamp(1_731_700_000_000_000 + n * 1_000_000);
+    vec![
+        (
+            second(0),
+            vec![
+                Event::RunStarted {
+                    run: "galaxy-1".into(),
+                    version: "0.1.0".into(),
+                    plan: Digest([0xab; 32]),
+                    seed: 42,
+                },
+                Event::Missed { job: JobId(0), key: Some(Digest([1; 32])), reason: Reason::New },
+                Event::Missed { job: JobId(1), key: None, reason: Reason::CacheOff },
+                Event::Missed { job: JobId(2), key: Some(Digest([2; 32])), reason: Reason::Forced },
+                Event::Missed { job: JobId(3), key: Some(Digest([3; 32])), reason: Reason::OutputsGone },
+                Event::Missed {
+                    job: JobId(4),
+                    key: Some(Digest([4; 32])),
+                    reason: Reason::Changed(vec![
+                        Change { part: KeyPart::Command, before: "train --lr 1".into(), now: "train --lr 2".into() },
+                        Change { part: KeyPart::Environment, before: String::new(), now: "SEED=1".into() },
+                        Change { part: KeyPart::Outputs, before: "a".into(), now: "b".into() },
+                        Change { part: KeyPart::Input("labels".into()), before: "0101".into(), now: "0202".into() },
+                    ]),
+                },
+                Event::Reused {
+                    job: JobId(5),
+                    key: Digest([5; 32]),
+                    run: "galaxy-0".into(),
+                    outputs: vec![output("clean/1.npy", 7, false), output("tool", 9, true)],
+                },
+            ],
+        ),
+        (
+            second(1),
+            vec![
+                Event::Submitted {
+                    attempt: attempt(0, 1),
+                    request: Request::default(),
+                    placement: Placement { site: "local".into(), nodes: vec![Share { node: NodeId(0), gpus: vec![] }] },
+                },
+                Event::Submitted {
+                    attempt: attempt(1, 1),
+                    request: Request {
+                        milli_cpus: 500,
+                        memory: Bytes(16_000_000_000),
+                        disk: Bytes(1),
+                        gpus: 2,
+                        gpu_memory: Bytes(8_000_000_000),
+                        gpu_capability: 86,
+                        nodes: 2,
+                        time: Some(Duration::from_secs(5400)),
+                    },
+                    placement: Placement {
+                        site: "pretended".into(),
+                        nodes: vec![
+                            Share { node: NodeId(3), gpus: vec![0, 1] },
+                            Share { node: NodeId(4), gpus: vec![2, 3] },
+                        ],
+                    },
+                },
+                Event::Started { attempt: attempt(0, 1) },
+                Event::Held { attempt: attempt(1, 1), reason: "quota \"gpu\" used up\nask Zoë".into() },
+                Event::Released { attempt: attempt(1, 1) },
+            ],
+        ),
+        (
+            second(2),
+            vec![
+                ended(0, 1, Ending::Exit(0), vec![output("model.bin", 11, false)], ""),
+                ended(1, 1, Ending::Memory, vec![], "Killed"),
+                Event::Retrying {
+                    job: JobId(1),
+                    until: second(4),
+                    request: Request { memory: Bytes(32_000_000_000), ..Request::default() },
+                },
+            ],
+        ),
+        (second(3), vec![Event::RunResumed { version: "0.1.0".into() }]),
+        (
+            second(4),
+            vec![
+                Event::Due { job: JobId(1) },
+                ended(1, 2, Ending::Exit(1), vec![], "Traceback"),
+                ended(1, 3, Ending::Signal(11), vec![], ""),
+                ended(1, 4, Ending::Walltime, vec![], ""),
+                ended(1, 5, Ending::Checkpointed, vec![], ""),
+                ended(1, 6, Ending::Preempted, vec![], ""),
+                ended(1, 7, Ending::NodeLost, vec![], ""),
+                ended(1, 8, Ending::Cancelled, vec![], ""),
+                ended(1, 9, Ending::Incomplete(vec!["model.bin".into()]), vec![], ""),
+                ended(1, 10, Ending::Refused("no such program: galaxy".into()), vec![], ""),
+                Event::Failed { job: JobId(1), blame: Blame::Task },
+                Event::Failed { job: JobId(2), blame: Blame::Resources },
+                Event::Failed { job: JobId(3), blame: Blame::Site },
+                Event::Skipped { job: JobId(6), because: Because::Upstream(JobId(1)) },
+                Event::Skipped { job: JobId(7), because: Because::Condition },
+                Event::Skipped { job: JobId(8), because: Because::NotWanted },
+                Event::Cancelled { job: JobId(9) },
+                Event::Grafted { set: SetId(2), tasks: 3 },
+                Event::Grafted { set: SetId(3), tasks: 1 },
+            ],
+        ),
+        (
+            second(5),
+            vec![
+                Event::Stopping { how: Stopping::Drain },
+                Event::Stopping { how: Stopping::Interrupt },
+                Event::Stopping { how: Stopping::Cancel },
+                Event::RunEnded { outcome: Outcome::Interrupted },
+                Event::RunEnded { outcome: Outcome::Cancelled },
+                Event::RunEnded { outcome: Outcome::Failed },
+                Event::RunEnded { outcome: Outcome::Done },
+            ],
+        ),
+    ]
+}
+
+fn attempt(job: u32, n: u32) -> AttemptId {
+    AttemptId { job: JobId(job), n }
+}
+
+fn output(path: &str, size: u64, executable: bool) -> OutputFile {
+    OutputFile { output: 0, path: path.into(), size, digest: Digest([0xcd; 32]), executable }
+}
+
+fn ended(job: u32, n: u32, ending: Ending, outputs: Vec<OutputFile>, stderr_tail: &str) -> Event {
+    Event::Ended {
+        attempt: attempt(job, n),
+        report: Box::new(Report {
+            ending,
+            started: Timestamp(1_731_700_001_000_000),
+            ended: Timestamp(1_731_700_002_000_000),
+            usage: Usage {
+                wall_us: 1_000_000,
+                user_us: 900_000,
+                system_us: 50_000,
+                peak_rss: 1 << 30,
+                read_bytes: 4096,
+                write_bytes: 8192,
+                read_calls: 3,
+                write_calls: 4,
+                device_read_bytes: 0,
+                device_write_bytes: 8192,
+                voluntary_switches: 10,
+                involuntary_switches: 2,
+                minor_faults: 1000,
+                major_faults: 1,
+                peak_gpu_memory: 0,
+                gpu_utilisation: 0,
+            },
+            outputs,
+            stderr_tail: stderr_tail.into(),
+        }),
+    }
+}
