@@ -112,7 +112,7 @@ pub const CODES: &[(&str, &str)] = &[
     (IMPOSSIBLE_REQUEST, "a resource that no node of the site can ever give"),
     (UNUSED, "something that nothing uses"),
     (LONG_COMMAND, "more file names on a command line than systems allow"),
-    (PATTERN_NAME, "a pattern used where a file name belongs"),
+    (QUOTED_LIST, "several file names inside quotes, where they become one word"),
     (CONFLICT, "settings that exclude each other or have no effect together"),
     (MORE, "more findings than are worth listing"),
 ];
@@ -144,7 +144,7 @@ pub const NO_FILE: &str = "W024";
 pub const IMPOSSIBLE_REQUEST: &str = "W025";
 pub const UNUSED: &str = "W026";
 pub const LONG_COMMAND: &str = "W027";
-pub const PATTERN_NAME: &str = "W028";
+pub const QUOTED_LIST: &str = "W028";
 pub const CONFLICT: &str = "W029";
 pub const MORE: &str = "W030";
 

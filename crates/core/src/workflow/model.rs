@@ -30,9 +30,23 @@ pub struct Workflow {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub data: Vec<Data>,
     pub tasks: Vec<Task>,
+    /// Where settings were written, so that a later finding can point at them.
+    #[serde(skip)]
+    pub places: Places,
 }
 
-/// A parameter or the value of a scatter variable. Numbers keep the text that the user wrote.
+/// For each distinct settings, the keys that ask for resources and where they stand. Places carry no
+/// meaning: any two are equal.
+#[derive(Clone, Debug, Default)]
+pub struct Places(pub Vec<(Arc<Settings>, Vec<(&'static str, Span)>)>);
+
+impl PartialEq for Places {
+    fn eq(&self, _: &Self) -> bool {
+        true
+    }
+}
+
+/// A parameter or the value of a scatter variable.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum Value {
@@ -40,6 +54,42 @@ pub enum Value {
     Integer(i64),
     Number(f64),
     Text(String),
+    /// A number whose text says more than its value: `0.10`, `1e-5`, `007`. It is written as the user wrote it.
+    Written { number: f64, text: String },
+}
+
+impl Value {
+    /// What an unquoted word of a workflow or of the command line means.
+    pub fn from_text(text: &str) -> Self {
+        match text {
+            "true" => return Value::Bool(true),
+            "false" => return Value::Bool(false),
+            _ => {}
+        }
+        let digits = text.strip_prefix(['-', '+']).unwrap_or(text);
+        // Rust also reads `inf`, `nan` and the like as numbers: people mean words by them.
+        if !digits.starts_with(|letter: char| letter.is_ascii_digit() || letter == '.') {
+            return Value::Text(text.to_owned());
+        }
+        if let Ok(integer) = text.parse::<i64>()
+            && integer.to_string() == text
+        {
+            return Value::Integer(integer);
+        }
+        match text.parse::<f64>() {
+            Ok(number) if number.is_finite() && number.to_string() == text => Value::Number(number),
+            Ok(number) if number.is_finite() => Value::Written { number, text: text.to_owned() },
+            _ => Value::Text(text.to_owned()),
+        }
+    }
+
+    pub fn number(&self) -> Option<f64> {
+        match self {
+            Value::Integer(value) => Some(*value as f64),
+            Value::Number(number) | Value::Written { number, .. } => Some(*number),
+            Value::Bool(_) | Value::Text(_) => None,
+        }
+    }
 }
 
 impl fmt::Display for Value {
@@ -48,7 +98,7 @@ impl fmt::Display for Value {
             Value::Bool(value) => write!(f, "{value}"),
             Value::Integer(value) => write!(f, "{value}"),
             Value::Number(value) => write!(f, "{value}"),
-            Value::Text(value) => f.write_str(value),
+            Value::Text(value) | Value::Written { text: value, .. } => f.write_str(value),
         }
     }
 }

@@ -1,0 +1,609 @@
+//! Follows a shell line as it is written out and quotes each value for the place where it lands.
+//!
+//! A value inside `'…'` or `"…"` needs other quoting than a bare one, and in some places none is safe.
+//! This reads just enough of the POSIX grammar to know which; where it cannot be sure, it refuses rather
+//! than guess. It knows nothing of templates beyond being fed literals and values in turn.
+
+use super::template::Values;
+use std::fmt::Write as _;
+use thiserror::Error;
+
+/// Why no quoting is safe at a place.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+pub enum UnsafePlace {
+    #[error("a value inside backticks cannot be quoted safely")]
+    Backticks,
+    #[error("a value inside `${{…}}` cannot be quoted safely")]
+    Parameter,
+    #[error("a backslash directly before a value would undo its quoting")]
+    Backslash,
+    #[error("inside `((…))` only a plain number or word can be put")]
+    Arithmetic,
+    #[error("after quotes inside `((…))` it is not certain what is quoted")]
+    ArithmeticQuotes,
+    #[error("after `case` inside `$(…)` it is not certain where `$(…)` ends")]
+    Case,
+    #[error("after a backslash inside `$'…'` shells do not agree on where the quotes end")]
+    AnsiQuotes,
+    #[error("after quotes inside `\"${{…}}\"` it is not certain what is quoted")]
+    ParameterQuotes,
+    #[error("after a command inside a here-document it is not certain what is quoted")]
+    HereDocumentCommand,
+    #[error("a here-document cannot end with a word that is a value")]
+    HereDocumentWord,
+    #[error("this value would end the here-document")]
+    HereDocumentEnd,
+    #[error("a value with a line break or a NUL cannot be put here")]
+    LineBreak,
+}
+
+impl UnsafePlace {
+    /// What to write instead.
+    pub fn help(self) -> &'static str {
+        match self {
+            UnsafePlace::Backticks => "write `$(…)` instead of backticks",
+            UnsafePlace::Parameter | UnsafePlace::ParameterQuotes => {
+                "put the value into a variable first, as in `x={name}`, and use `$x`"
+            }
+            UnsafePlace::Backslash => "remove the backslash; values are quoted for you",
+            UnsafePlace::Arithmetic | UnsafePlace::ArithmeticQuotes => {
+                "put the value into a variable first, as in `x={name}`, and calculate with `$x`"
+            }
+            UnsafePlace::Case => "move the `case` out of `$(…)`, or put the value into a variable before it",
+            UnsafePlace::AnsiQuotes => "use `printf` in place of `$'…'`, or put the value into a variable before it",
+            UnsafePlace::HereDocumentCommand | UnsafePlace::HereDocumentWord | UnsafePlace::HereDocumentEnd => {
+                "put the script into a file of its own, make it an input, and give it the value as an argument"
+            }
+            UnsafePlace::LineBreak => "give the value through `env:` instead",
+        }
+    }
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Context {
+    /// Commands: the line itself, or the inside of `$(…)` with open parentheses counted.
+    Command { substitution: bool, parentheses: u32 },
+    Single,
+    Double,
+    /// `$'…'`, which only some shells know.
+    Ansi,
+    Parameter,
+    Backticks,
+    Arithmetic { parentheses: u32 },
+    Comment,
+    HereDocument,
+}
+
+#[derive(Clone, Debug)]
+struct HereDocument {
+    end: String,
+    /// A quoted end word: nothing inside is expanded.
+    literal: bool,
+    strip_tabs: bool,
+}
+
+/// The word after `<<`, while it is being read.
+#[derive(Debug)]
+struct EndWord {
+    text: String,
+    quoted: bool,
+    quote: Option<char>,
+    escaped: bool,
+    strip_tabs: bool,
+    begun: bool,
+}
+
+/// A shell line that is being written.
+pub(super) struct Line {
+    out: String,
+    stack: Vec<Context>,
+    /// The last character if it stood for itself in the present context.
+    previous: char,
+    /// The last character was a backslash that takes the next one's meaning.
+    escape: bool,
+    /// A comment or a reserved word could begin here.
+    word_start: bool,
+    /// The bare word so far, to notice `case`.
+    word: String,
+    end_word: Option<EndWord>,
+    waiting: Vec<HereDocument>,
+    /// The line of the here-document so far.
+    body_line: String,
+    uncertain: Option<UnsafePlace>,
+    /// Where a bare value of digits starts that is a word of its own so far: `3>file` would mean something else.
+    digits: Option<usize>,
+}
+
+impl Line {
+    pub(super) fn new(template: &str) -> Self {
+        Self {
+            out: String::with_capacity(template.len() + 64),
+            stack: vec![Context::Command { substitution: false, parentheses: 0 }],
+            previous: '\0',
+            escape: false,
+            word_start: true,
+            word: String::new(),
+            end_word: None,
+            waiting: Vec::new(),
+            body_line: String::new(),
+            uncertain: None,
+            digits: None,
+        }
+    }
+
+    pub(super) fn finish(self) -> String {
+        self.out
+    }
+
+    pub(super) fn is_comment(&self) -> bool {
+        self.top() == &Context::Comment && self.uncertain.is_none()
+    }
+
+    fn top(&self) -> &Context {
+        self.stack.last().expect("the line itself is never popped")
+    }
+
+    fn push(&mut self, context: Context) {
+        self.word_start = matches!(context, Context::Command { .. });
+        self.stack.push(context);
+        self.previous = '\0';
+        self.word.clear();
+    }
+
+    fn pop(&mut self) {
+        if self.stack.len() > 1 {
+            self.stack.pop();
+        }
+        self.previous = '\0';
+        self.word_start = false;
+        self.word.clear();
+    }
+
+    fn doubt(&mut self, place: UnsafePlace) {
+        self.uncertain.get_or_insert(place);
+    }
+
+    pub(super) fn literal(&mut self, text: &str) {
+        if let Some(start) = self.digits.take()
+            && text.starts_with(['<', '>'])
+        {
+            self.out.insert(start, '\'');
+            self.out.push('\'');
+        }
+        self.out.push_str(text);
+        for letter in text.chars() {
+            self.follow(letter);
+        }
+    }
+
+    fn follow(&mut self, letter: char) {
+        if self.end_word.is_some() && self.follow_end_word(letter) {
+            return;
+        }
+        if std::mem::take(&mut self.escape) {
+            self.previous = '\0';
+            self.word_start = false;
+            if self.top() == &Context::HereDocument {
+                self.body(letter);
+            }
+            return;
+        }
+        match self.top().clone() {
+            Context::Command { substitution, parentheses } => self.command(letter, substitution, parentheses),
+            Context::Single if letter == '\'' => self.pop(),
+            Context::Single => {}
+            Context::Ansi => match letter {
+                '\'' => self.pop(),
+                '\\' => self.doubt(UnsafePlace::AnsiQuotes),
+                _ => {}
+            },
+            Context::Double => match letter {
+                '"' => self.pop(),
+                _ => self.expansion(letter),
+            },
+            Context::Parameter => match letter {
+                '}' => self.pop(),
+                '\'' | '"' if self.inside_double() => self.doubt(UnsafePlace::ParameterQuotes),
+                '\'' => self.push(Context::Single),
+                '"' => self.push(Context::Double),
+                _ => self.expansion(letter),
+            },
+            Context::Backticks => match letter {
+                '`' => self.pop(),
+                '\\' => self.escape = true,
+                _ => {}
+            },
+            Context::Arithmetic { parentheses } => self.arithmetic(letter, parentheses),
+            Context::Comment if letter == '\n' => {
+                self.pop();
+                self.command_break(letter);
+            }
+            Context::Comment => {}
+            Context::HereDocument => self.body(letter),
+        }
+    }
+
+    fn command(&mut self, letter: char, substitution: bool, parentheses: u32) {
+        match letter {
+            '\'' if self.previous == '$' => self.push(Context::Ansi),
+            '\'' => self.push(Context::Single),
+            '"' => self.push(Context::Double),
+            '#' if self.word_start => self.push(Context::Comment),
+            '(' if self.previous == '(' => {
+                // Either arithmetic or two subshells; the same care serves both.
+                self.stack.pop();
+                let parentheses_before = parentheses.saturating_sub(1);
+                if self.stack.is_empty() || !substitution || parentheses > 0 {
+                    self.stack.push(Context::Command { substitution, parentheses: parentheses_before });
+                }
+                self.push(Context::Arithmetic { parentheses: 2 });
+                self.word_start = true;
+            }
+            '(' if self.previous != '$' => {
+                self.set_parentheses(parentheses.saturating_add(1));
+                self.command_break(letter);
+            }
+            ')' if substitution && parentheses == 0 => self.pop(),
+            ')' => {
+                self.set_parentheses(parentheses.saturating_sub(1));
+                self.command_break(letter);
+            }
+            '<' if self.previous == '<' => {
+                self.end_word = Some(EndWord {
+                    text: String::new(),
+                    quoted: false,
+                    quote: None,
+                    escaped: false,
+                    strip_tabs: false,
+                    begun: false,
+                });
+                self.command_break('\0');
+            }
+            ' ' | '\t' | '\n' | ';' | '&' | '|' | '<' | '>' => {
+                if self.word == "case" && self.stack.iter().any(|context| matches!(context, Context::Command { substitution: true, .. })) {
+                    self.doubt(UnsafePlace::Case);
+                }
+                self.command_break(letter);
+            }
+            _ => {
+                self.word_start = false;
+                if self.word.len() < 8 {
+                    self.word.push(letter);
+                }
+                self.expansion(letter);
+            }
+        }
+    }
+
+    fn set_parentheses(&mut self, count: u32) {
+        if let Some(Context::Command { parentheses, .. }) = self.stack.last_mut() {
+            *parentheses = count;
+        }
+    }
+
+    /// After white space or an operator.
+    fn command_break(&mut self, letter: char) {
+        self.word_start = true;
+        self.word.clear();
+        self.previous = letter;
+        if letter == '\n' && !self.waiting.is_empty() && matches!(self.top(), Context::Command { .. }) {
+            self.body_line.clear();
+            self.push(Context::HereDocument);
+        }
+    }
+
+    /// What `$`, backtick and backslash begin, inside and outside of double quotes.
+    fn expansion(&mut self, letter: char) {
+        match letter {
+            '\\' => {
+                self.escape = true;
+                self.previous = '\0';
+            }
+            '`' => self.push(Context::Backticks),
+            '(' if self.previous == '$' => {
+                self.push(Context::Command { substitution: true, parentheses: 0 });
+                // A second parenthesis directly after makes it arithmetic.
+                self.previous = '(';
+            }
+            '{' if self.previous == '$' => self.push(Context::Parameter),
+            // `$$` is the process: the second does not begin an expansion.
+            '$' if self.previous == '$' => self.previous = '\0',
+            _ => self.previous = letter,
+        }
+    }
+
+    fn arithmetic(&mut self, letter: char, parentheses: u32) {
+        let blank = letter == ' ' || letter == '\t';
+        match letter {
+            '(' if self.previous == '$' => self.expansion(letter),
+            '(' => self.stack_arithmetic(parentheses + 1),
+            ')' if parentheses <= 1 => self.pop(),
+            ')' => self.stack_arithmetic(parentheses - 1),
+            '\'' | '"' | '\\' | '`' | '\n' => self.doubt(UnsafePlace::ArithmeticQuotes),
+            '#' if self.word_start => self.doubt(UnsafePlace::ArithmeticQuotes),
+            '<' if self.previous == '<' => self.doubt(UnsafePlace::ArithmeticQuotes),
+            _ => self.expansion(letter),
+        }
+        if matches!(self.top(), Context::Arithmetic { .. }) {
+            self.word_start = blank;
+        }
+    }
+
+    fn stack_arithmetic(&mut self, count: u32) {
+        if let Some(Context::Arithmetic { parentheses }) = self.stack.last_mut() {
+            *parentheses = count;
+        }
+        self.previous = '\0';
+    }
+
+    fn inside_double(&self) -> bool {
+        self.stack
+            .iter()
+            .rev()
+            .find_map(|context| match context {
+                Context::Double | Context::HereDocument => Some(true),
+                Context::Command { .. } | Context::Arithmetic { .. } => Some(false),
+                _ => None,
+            })
+            .unwrap_or(false)
+    }
+
+    /// True while the letter belongs to the word after `<<`.
+    fn follow_end_word(&mut self, letter: char) -> bool {
+        let Some(word) = &mut self.end_word else { return false };
+        if word.escaped {
+            word.escaped = false;
+            word.text.push(letter);
+            return true;
+        }
+        if let Some(quote) = word.quote {
+            if letter == quote {
+                word.quote = None;
+            } else {
+                word.text.push(letter);
+            }
+            return true;
+        }
+        match letter {
+            '<' if !word.begun && !word.strip_tabs => {
+                // `<<<` gives one word; there is no document.
+                self.end_word = None;
+                true
+            }
+            '-' if !word.begun && !word.strip_tabs && word.text.is_empty() => {
+                word.strip_tabs = true;
+                true
+            }
+            ' ' | '\t' if !word.begun => true,
+            '\'' | '"' => {
+                word.quoted = true;
+                word.begun = true;
+                word.quote = Some(letter);
+                true
+            }
+            '\\' => {
+                word.quoted = true;
+                word.begun = true;
+                word.escaped = true;
+                true
+            }
+            ' ' | '\t' | '\n' | ';' | '&' | '|' | '<' | '>' | '(' | ')' => {
+                if let Some(word) = self.end_word.take() {
+                    self.waiting.push(HereDocument { end: word.text, literal: word.quoted, strip_tabs: word.strip_tabs });
+                }
+                false
+            }
+            _ => {
+                if matches!(letter, '$' | '`') {
+                    self.uncertain.get_or_insert(UnsafePlace::HereDocumentWord);
+                }
+                word.begun = true;
+                word.text.push(letter);
+                true
+            }
+        }
+    }
+
+    /// Inside a here-document.
+    fn body(&mut self, letter: char) {
+        let Some(document) = self.waiting.first() else { return self.pop() };
+        if letter == '\n' {
+            let line = std::mem::take(&mut self.body_line);
+            let line = if document.strip_tabs { line.trim_start_matches('\t') } else { &line };
+            self.previous = '\0';
+            if line == document.end {
+                self.waiting.remove(0);
+                if self.waiting.is_empty() {
+                    self.pop();
+                    self.word_start = true;
+                }
+            }
+            return;
+        }
+        self.body_line.push(letter);
+        if document.literal {
+            return;
+        }
+        match letter {
+            '`' => self.doubt(UnsafePlace::HereDocumentCommand),
+            '(' if self.previous == '$' => self.doubt(UnsafePlace::HereDocumentCommand),
+            _ => self.expansion(letter),
+        }
+    }
+
+    /// Writes a value, quoted for the present place.
+    pub(super) fn value(&mut self, values: &Values<'_>) -> Result<(), UnsafePlace> {
+        self.digits = None;
+        if let Some(place) = self.uncertain {
+            return Err(place);
+        }
+        if self.escape {
+            return Err(UnsafePlace::Backslash);
+        }
+        if self.end_word.is_some() {
+            return Err(UnsafePlace::HereDocumentWord);
+        }
+        let values = values.as_slice();
+        if values.iter().any(|value| value.contains('\0')) {
+            return Err(UnsafePlace::LineBreak);
+        }
+        let at = self.out.len();
+        match self.top() {
+            Context::Command { .. } => {
+                let alone = self.word_start && values.len() == 1;
+                for (number, value) in values.iter().enumerate() {
+                    if number > 0 {
+                        self.out.push(' ');
+                    }
+                    quote_bare(value, &mut self.out);
+                }
+                if alone && values[0].bytes().all(|byte| byte.is_ascii_digit()) {
+                    self.digits = Some(at);
+                }
+            }
+            Context::Single => self.join(values, |value, out| out.push_str(&value.replace('\'', "'\\''"))),
+            Context::Double => self.join(values, |value, out| escape(value, "\\$`\"", out)),
+            Context::HereDocument => {
+                let Some(document) = self.waiting.first() else { return Err(UnsafePlace::HereDocumentEnd) };
+                let text = values.join(" ");
+                if text.contains('\n') {
+                    return Err(UnsafePlace::LineBreak);
+                }
+                let line = format!("{}{text}", self.body_line);
+                let line = if document.strip_tabs { line.trim_start_matches('\t') } else { &line };
+                if !text.is_empty() && document.end.starts_with(line) {
+                    return Err(UnsafePlace::HereDocumentEnd);
+                }
+                self.body_line.push_str(&text);
+                if document.literal {
+                    self.out.push_str(&text);
+                } else {
+                    escape(&text, "\\$`", &mut self.out);
+                }
+            }
+            Context::Arithmetic { .. } => {
+                let text = values.join(" ");
+                let plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'.' | b'+' | b'-');
+                if text.is_empty() || !text.bytes().all(plain) {
+                    return Err(UnsafePlace::Arithmetic);
+                }
+                self.out.push_str(&text);
+            }
+            Context::Parameter => return Err(UnsafePlace::Parameter),
+            Context::Backticks => return Err(UnsafePlace::Backticks),
+            Context::Ansi => return Err(UnsafePlace::AnsiQuotes),
+            // Whoever feeds values asks `is_comment` first; a value written here could end the comment.
+            Context::Comment => return Err(UnsafePlace::LineBreak),
+        }
+        self.previous = '\0';
+        self.word_start = false;
+        self.word.clear();
+        Ok(())
+    }
+
+    fn join(&mut self, values: &[std::borrow::Cow<'_, str>], write: impl Fn(&str, &mut String)) {
+        for (number, value) in values.iter().enumerate() {
+            if number > 0 {
+                self.out.push(' ');
+            }
+            write(value, &mut self.out);
+        }
+    }
+}
+
+fn escape(value: &str, special: &str, out: &mut String) {
+    for letter in value.chars() {
+        if special.contains(letter) {
+            out.push('\\');
+        }
+        out.push(letter);
+    }
+}
+
+/// Words that mean something to the shell where a command may begin.
+const RESERVED: &[&str] = &[
+    "case", "do", "done", "elif", "else", "esac", "fi", "for", "function", "if", "in", "select", "then", "time", "until",
+    "while",
+];
+
+/// A value as one bare word; without quotes where it needs none.
+fn quote_bare(value: &str, out: &mut String) {
+    let harmless = |byte: u8| byte.is_ascii_alphanumeric() || b"_./:@%+,-".contains(&byte);
+    if !value.is_empty() && value.bytes().all(harmless) && !RESERVED.contains(&value) {
+        out.push_str(value);
+    } else {
+        let _ = write!(out, "'{}'", value.replace('\'', "'\\''"));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::template::{self, TemplateError, Values};
+    use super::UnsafePlace;
+
+    fn lookup<'a>(name: &str, _: &str) -> Option<Values<'a>> {
+        Some(match name {
+            "n" => Values::one("3"),
+            "odd" => Values::one("it's $HOME"),
+            "files" => Values::many(["a.csv", "b c.csv"]),
+            "none" => Values::many(Vec::<&str>::new()),
+            "empty" => Values::one(""),
+            "eof" => Values::one("EOF"),
+            "if" => Values::one("if"),
+            _ => return None,
+        })
+    }
+
+    #[test]
+    fn a_value_is_quoted_for_the_place_where_it_lands() {
+        for (template, line) in [
+            ("cp {odd} x", r"cp 'it'\''s $HOME' x"),
+            ("cp '{odd}' x", r"cp 'it'\''s $HOME' x"),
+            (r#"cp "{odd}" x"#, r#"cp "it's \$HOME" x"#),
+            ("cat {files} {none} > out-{n}", "cat a.csv 'b c.csv'  > out-3"),
+            ("echo \"{files}\"", "echo \"a.csv b c.csv\""),
+            ("echo {n}>out", "echo '3'>out"),
+            ("echo x{n}>out", "echo x3>out"),
+            ("{if}", "'if'"),
+            ("echo {empty}", "echo ''"),
+            ("x=$(( {n} + 1 ))", "x=$(( 3 + 1 ))"),
+            (r#"x="$(cat {odd})""#, r#"x="$(cat 'it'\''s $HOME')""#),
+            (r#"x="$( (cd "{odd}"; ls) | cat)" {odd}"#, r#"x="$( (cd "it's \$HOME"; ls) | cat)" 'it'\''s $HOME'"#),
+            ("# don't {odd}\necho {odd}", "# don't {odd}\necho 'it'\\''s $HOME'"),
+            ("echo a#'b' {odd}", r"echo a#'b' 'it'\''s $HOME'"),
+            ("cat <<EOF\n'{odd}'\nEOF\necho {odd}", "cat <<EOF\n'it's \\$HOME'\nEOF\necho 'it'\\''s $HOME'"),
+            ("cat <<'EOF'\n{odd}\nEOF\necho {odd}", "cat <<'EOF'\nit's $HOME\nEOF\necho 'it'\\''s $HOME'"),
+            ("cat <<-E <<F\n\t'\n\tE\n'\nF\necho {odd}", "cat <<-E <<F\n\t'\n\tE\n'\nF\necho 'it'\\''s $HOME'"),
+            ("cat <<< '{odd}'; echo {odd}", "cat <<< 'it'\\''s $HOME'; echo 'it'\\''s $HOME'"),
+            ("for ((i=0;i<{n};i++)); do echo {odd}; done", "for ((i=0;i<3;i++)); do echo 'it'\\''s $HOME'; done"),
+            ("case {n} in 3) echo '{odd}';; esac", "case 3 in 3) echo 'it'\\''s $HOME';; esac"),
+            (r#"echo "${X:-a}" $$ {odd}"#, r#"echo "${X:-a}" $$ 'it'\''s $HOME'"#),
+            (r"echo \' {odd} \\{odd}", r"echo \' 'it'\''s $HOME' \\'it'\''s $HOME'"),
+        ] {
+            assert_eq!(template::shell(template, &mut lookup).as_deref(), Ok(line), "{template}");
+        }
+    }
+
+    #[test]
+    fn where_no_quoting_is_safe_the_value_is_refused() {
+        for (template, expected) in [
+            ("echo `cat {n}`", UnsafePlace::Backticks),
+            ("echo ${X:-{n}}", UnsafePlace::Parameter),
+            (r"echo \{n}", UnsafePlace::Backslash),
+            (r#"echo "\{n}""#, UnsafePlace::Backslash),
+            ("echo $(( {odd} ))", UnsafePlace::Arithmetic),
+            ("x=$(case $y in a) echo 1;; esac) {n}", UnsafePlace::Case),
+            (r"echo $'it\'s' {n}", UnsafePlace::AnsiQuotes),
+            (r#"echo "${X:-'}" {n}"#, UnsafePlace::ParameterQuotes),
+            ("cat <<EOF\n$(echo ')\nEOF\n{n}", UnsafePlace::HereDocumentCommand),
+            ("cat <<{n}\nx\n", UnsafePlace::HereDocumentWord),
+            ("cat <<EOF\n{eof}\nrm x\nEOF", UnsafePlace::HereDocumentEnd),
+            ("(( x = \"1\" )); echo {n}", UnsafePlace::ArithmeticQuotes),
+        ] {
+            match template::shell(template, &mut lookup) {
+                Err(TemplateError::Unsafe { place, .. }) => assert_eq!(place, expected, "{template}"),
+                other => panic!("{template}: {other:?}"),
+            }
+        }
+    }
+}
