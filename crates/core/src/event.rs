@@ -4,11 +4,12 @@
 //! New fields get defaults, new kinds get new names; frozen journals are replayed in the tests.
 
 use crate::ids::{AttemptId, Digest, JobId, NodeId, SetId};
-use crate::job::{JobSpec, OutputFile, Report};
+use crate::job::{Ending, JobSpec, OutputFile, Report};
 use crate::resources::Request;
 use crate::units::Timestamp;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 /// What the world said.
 #[derive(Clone, Debug, PartialEq)]
@@ -134,12 +135,13 @@ pub enum Event {
     Ended { attempt: AttemptId, report: Box<Report> },
     /// Another attempt will follow, not before `until`, asking for `request`.
     Retrying { job: JobId, until: Timestamp, request: Request },
-    Done { job: JobId },
+    /// The pause before another attempt is over.
+    Due { job: JobId },
     Failed { job: JobId, blame: Blame },
     Skipped { job: JobId, because: Because },
     Cancelled { job: JobId },
-    /// A dynamic task set got its tasks: these files, batched as the workflow says.
-    Grafted { set: SetId, files: Vec<OutputFile> },
+    /// A dynamic task set got its tasks from the files that its sources left.
+    Grafted { set: SetId, tasks: u32 },
     Stopping { how: Stopping },
     RunEnded { outcome: Outcome },
 }
@@ -172,6 +174,8 @@ pub enum Outcome {
     Done,
     Failed,
     Cancelled,
+    /// Stopped half-way; `resume` continues.
+    Interrupted,
 }
 
 /// What is to be done, after the events of the same step are durable.
@@ -180,11 +184,24 @@ pub enum Action {
     /// Look into the cache, and read the fields that a condition needs.
     Look { job: JobId, name: String, key: Option<Box<Key>>, fields: Vec<FieldQuery> },
     Submit(Box<JobSpec>),
-    Cancel(Vec<AttemptId>),
+    /// End these attempts; they shall report this ending.
+    Cancel { attempts: Vec<AttemptId>, ending: Ending },
     /// Show these outputs under `results/`, and remember them under the key.
-    Publish { job: JobId },
-    /// The run is over; nothing more will come.
+    Publish(Box<Publication>),
+    /// Nothing more will come of this run, unless it is resumed.
     Finish(Outcome),
+}
+
+/// A job's results, ready to be shown and to be reused.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Publication {
+    pub job: JobId,
+    pub name: String,
+    /// Absent when the task is not to be cached, or came from the cache itself.
+    pub key: Option<Box<Key>>,
+    pub outputs: Arc<[OutputFile]>,
+    /// Positions of outputs that are not to be shown.
+    pub temporary: Vec<u32>,
 }
 
 #[derive(Clone, Debug, PartialEq)]

@@ -4,11 +4,13 @@
 //! prints. Whoever calls hands over what was read and performs what is returned.
 
 pub mod diagnostic;
+pub mod engine;
 pub mod event;
 pub mod ids;
 pub mod job;
 pub mod journal_line;
 pub mod key;
+pub mod plan;
 pub mod resources;
 pub mod site;
 pub mod units;

@@ -1,1 +1,106 @@
-//! (opens with what it is)
+//! Drives a core engine through virtual time: the same decisions as in a real run, no clock, no process.
+//!
+//! The [`World`] plays site, launcher, cache and network, with seeded durations and faults. It knows
+//! nothing of real executors, files or threads.
+
+mod world;
+
+pub use world::{Faults, World};
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use tulpar_core::engine::{Engine, Policy};
+use tulpar_core::event::{Event, Input, Outcome};
+use tulpar_core::ids::JobId;
+use tulpar_core::plan::{Cycle, Plan};
+use tulpar_core::units::Timestamp;
+
+/// One run in virtual time.
+pub struct Simulation {
+    pub engine: Engine,
+    pub world: World,
+    pub now: Timestamp,
+    /// Every event with its time and the step it came from, when `keep_events` is set.
+    pub events: Vec<(Timestamp, Event)>,
+    pub keep_events: bool,
+    /// Counts successful executions, to show that nothing runs twice.
+    pub successes: BTreeMap<JobId, u32>,
+    pub steps: u64,
+}
+
+impl Simulation {
+    pub fn new(plan: Arc<Plan>, policy: Policy, world: World) -> Result<Self, Cycle> {
+        let engine = Engine::new(plan, policy)?;
+        Ok(Self {
+            engine,
+            world,
+            now: Timestamp(0),
+            events: Vec::new(),
+            keep_events: true,
+            successes: BTreeMap::new(),
+            steps: 0,
+        })
+    }
+
+    /// Goes on with a run of which only these events became durable.
+    pub fn recover(
+        plan: Arc<Plan>,
+        policy: Policy,
+        world: World,
+        events: &[(Timestamp, Event)],
+    ) -> Result<Self, Cycle> {
+        let mut simulation = Self::new(plan, policy, world)?;
+        for (at, event) in events {
+            simulation.engine.apply(*at, event);
+            simulation.now = *at;
+            simulation.events.push((*at, event.clone()));
+        }
+        let resumed = Event::RunResumed { version: "simulated".into() };
+        simulation.engine.apply(simulation.now, &resumed);
+        simulation.events.push((simulation.now, resumed));
+        simulation.world.reconcile(simulation.now, &simulation.engine);
+        Ok(simulation)
+    }
+
+    /// Runs to the end. `None` when the engine stopped making progress.
+    pub fn run(&mut self) -> Option<Outcome> {
+        self.run_watched(|_, _| {})
+    }
+
+    /// Runs to the end and shows every step's events to `watch`.
+    pub fn run_watched(&mut self, mut watch: impl FnMut(&Engine, &[(Timestamp, Event)])) -> Option<Outcome> {
+        let mut inputs = vec![Input::Begin];
+        loop {
+            let step = self.engine.step(self.now, std::mem::take(&mut inputs));
+            self.steps += 1;
+            let timed: Vec<(Timestamp, Event)> =
+                step.events.into_iter().map(|event| (self.now, event)).collect();
+            watch(&self.engine, &timed);
+            if self.keep_events {
+                self.events.extend(timed);
+            }
+            if let Some(outcome) = self.world.perform(self.now, step.actions) {
+                return Some(outcome);
+            }
+            let wake = self.engine.next_deadline();
+            let next = match (self.world.next_time(), wake) {
+                (Some(told), Some(wake)) => told.min(wake),
+                (Some(told), None) => told,
+                (None, Some(wake)) => wake,
+                (None, None) => return None,
+            };
+            self.now = self.now.max(next);
+            inputs = self.world.take_until(self.now);
+            if inputs.is_empty() {
+                inputs.push(Input::Clock);
+            }
+            for input in &inputs {
+                if let Input::Ended { attempt, report } = input
+                    && report.ending.is_success()
+                {
+                    *self.successes.entry(attempt.job).or_default() += 1;
+                }
+            }
+        }
+    }
+}

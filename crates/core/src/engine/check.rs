@@ -1,0 +1,170 @@
+//! What must be true after every step; tests call it, so that a wrong view is found where it goes wrong.
+
+use super::{Engine, STATES, State};
+use crate::event::Placement;
+use crate::ids::{JobId, NodeId};
+use crate::plan::Target;
+use crate::resources::Request;
+
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Violation {
+    #[error("{count} jobs are {state:?}, but the count says {counted}")]
+    Count { state: State, count: u32, counted: u32 },
+    #[error("job {0:?} is {1:?} and {2} a live attempt")]
+    Live(JobId, State, &'static str),
+    #[error("job {job:?} is {state:?}, but its parent {parent:?} is {parent_state:?}")]
+    TooEarly { job: JobId, state: State, parent: JobId, parent_state: State },
+    #[error("job {job:?} waits for {counted}, but the graph says {found}")]
+    Unmet { job: JobId, counted: u32, found: u32 },
+    #[error("node {0:?} has {1} in use and free together, not what it has")]
+    Resources(NodeId, &'static str),
+    #[error("{0} jobs are ready, {1} are queued")]
+    Ready(u32, usize),
+}
+
+impl Engine {
+    pub fn check(&self) -> Result<(), Violation> {
+        self.check_counts()?;
+        self.check_live()?;
+        self.check_resources()?;
+        self.check_dependencies()
+    }
+
+    /// What two engines disagree about: a run and its replay must agree on everything.
+    pub fn difference(&self, other: &Engine) -> Option<&'static str> {
+        let live = |engine: &Engine| {
+            let all = engine.live.iter();
+            all.map(|(job, live)| (*job, live.n, live.placement.clone(), live.since)).collect::<Vec<_>>()
+        };
+        let free = |engine: &Engine| {
+            (0..engine.nodes.len()).map(|node| engine.nodes.available(NodeId::from(node))).collect::<Vec<_>>()
+        };
+        if self.states != other.states {
+            return Some("states");
+        }
+        if self.unmet != other.unmet || self.gate_unmet != other.gate_unmet {
+            return Some("what is waited for");
+        }
+        if self.attempts != other.attempts {
+            return Some("attempts");
+        }
+        if self.outputs != other.outputs {
+            return Some("outputs");
+        }
+        if live(self) != live(other) || free(self) != free(other) {
+            return Some("what runs where");
+        }
+        if self.backoff != other.backoff || self.requests != other.requests {
+            return Some("retries");
+        }
+        if self.excused != other.excused || self.hard_failures != other.hard_failures {
+            return Some("failures");
+        }
+        (self.stopping != other.stopping || self.outcome != other.outcome).then_some("the outcome")
+    }
+
+    fn check_counts(&self) -> Result<(), Violation> {
+        for state in STATES {
+            let count = self.states.iter().filter(|other| **other == state).count() as u32;
+            let counted = self.counts.of(state);
+            let by_set: u32 = self.sets.iter().map(|set| set.counts.of(state)).sum();
+            if count != counted || by_set != counted {
+                return Err(Violation::Count { state, count, counted });
+            }
+        }
+        let ready = self.counts.of(State::Ready);
+        if ready as usize != self.ready.len() {
+            return Err(Violation::Ready(ready, self.ready.len()));
+        }
+        Ok(())
+    }
+
+    fn check_live(&self) -> Result<(), Violation> {
+        for job in (0..self.states.len()).map(JobId::from) {
+            let state = self.state(job);
+            match (state.is_live(), self.live.contains_key(&job)) {
+                (true, false) => return Err(Violation::Live(job, state, "lacks")),
+                (false, true) => return Err(Violation::Live(job, state, "has")),
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
+    fn check_resources(&self) -> Result<(), Violation> {
+        for node in (0..self.nodes.len()).map(NodeId::from) {
+            let capacity = self.nodes.capacity(node);
+            let (mut milli_cpus, mut memory, mut disk, mut gpus) = self.nodes.available(node);
+            let shares = self.live.values().flat_map(|live| on_node(&live.placement, &live.request, node));
+            for (request, devices) in shares {
+                milli_cpus += request.milli_cpus;
+                memory += request.memory.0;
+                disk += request.disk.0;
+                gpus += devices;
+            }
+            if milli_cpus != capacity.milli_cpus {
+                return Err(Violation::Resources(node, "cores"));
+            }
+            if memory != capacity.memory.0 || disk != capacity.disk.0 {
+                return Err(Violation::Resources(node, "memory or disk"));
+            }
+            if gpus as usize != capacity.gpus.len() {
+                return Err(Violation::Resources(node, "GPUs"));
+            }
+        }
+        Ok(())
+    }
+
+    /// Nothing runs before its parents, and the counters say what the graph says.
+    fn check_dependencies(&self) -> Result<(), Violation> {
+        let mut found = vec![0u32; self.states.len()];
+        for job in (0..self.states.len()).map(JobId::from) {
+            if self.state(job) != State::Done {
+                for child in self.graph.children(job) {
+                    if let Target::Job(child) = child {
+                        found[child.index()] += 1;
+                    }
+                }
+            }
+        }
+        for gate in 0..self.gate_unmet.len() as u32 {
+            if self.gate_unmet[gate as usize] > 0 || self.gate_spoiled[gate as usize].is_some() {
+                for child in self.graph.gate_children(gate) {
+                    if let Target::Job(child) = child {
+                        found[child.index()] += 1;
+                    }
+                }
+            }
+        }
+        for job in (0..self.states.len()).map(JobId::from) {
+            let counted = self.unmet[job.index()];
+            if counted != found[job.index()] {
+                return Err(Violation::Unmet { job, counted, found: found[job.index()] });
+            }
+            let state = self.state(job);
+            if matches!(state, State::Waiting | State::Skipped | State::Cancelled) {
+                continue;
+            }
+            for parent in self.graph.parents(job) {
+                let parent_state = self.state(parent);
+                let gone = self.is_excused(parent) && parent_state.is_settled();
+                if parent_state != State::Done && !gone {
+                    return Err(Violation::TooEarly { job, state, parent, parent_state });
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+fn on_node<'a>(
+    placement: &'a Placement,
+    request: &'a Request,
+    node: NodeId,
+) -> impl Iterator<Item = (&'a Request, u32)> {
+    placement
+        .nodes
+        .iter()
+        .filter(move |share| share.node == node)
+        .map(move |share| (request, share.gpus.len() as u32))
+}

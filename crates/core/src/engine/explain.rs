@@ -1,0 +1,101 @@
+//! Why a job is not running: rendered from the state, never computed a second time.
+
+use super::{Engine, State};
+use crate::ids::{JobId, NodeId};
+use crate::units::Timestamp;
+use serde::Serialize;
+
+/// The reason why a job stands where it stands.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(rename_all = "snake_case", tag = "kind")]
+pub enum Explanation {
+    /// Waits for these (at most a hundred are listed), of `total` it depends on.
+    Waiting { unmet: Vec<(String, State)>, total: usize },
+    Looking,
+    /// Waits for resources: what each node lacks. `ahead` more urgent jobs are ready too.
+    Ready { ready: usize, nodes: Vec<NodeShortage>, could_ever_run: bool },
+    Live { state: State, node: String, since: Timestamp, attempt: u32, reason: Option<String> },
+    Backoff { until: Timestamp, attempt: u32 },
+    Settled { state: State, excused: bool, attempts: u32 },
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct NodeShortage {
+    pub node: String,
+    /// In words: `needs 4 cpus, 1.5 are free`.
+    pub lacks: Vec<String>,
+}
+
+const MOST_LISTED: usize = 100;
+
+impl Engine {
+    pub fn explain(&self, job: JobId) -> Explanation {
+        let state = self.state(job);
+        match state {
+            State::Waiting => {
+                let parents = self.graph.parents(job);
+                let unmet = parents
+                    .iter()
+                    .filter(|parent| self.state(**parent) != State::Done)
+                    .take(MOST_LISTED)
+                    .map(|parent| (self.graph.name(*parent), self.state(*parent)))
+                    .collect();
+                Explanation::Waiting { unmet, total: parents.len() }
+            }
+            State::Looking => Explanation::Looking,
+            State::Ready => {
+                let nodes = (0..self.nodes.len().min(MOST_LISTED))
+                    .map(|node| self.shortage(job, NodeId::from(node)))
+                    .collect();
+                let could_ever_run = self.nodes.could_ever_run(self.request(job));
+                Explanation::Ready { ready: self.ready.len(), nodes, could_ever_run }
+            }
+            State::Submitted | State::Running | State::Held => {
+                let live = &self.live[&job];
+                let node = live.placement.nodes[0].node;
+                Explanation::Live {
+                    state,
+                    node: self.plan().site.nodes[node.index()].name.clone(),
+                    since: live.since,
+                    attempt: live.n,
+                    reason: self.holds.get(&job).cloned(),
+                }
+            }
+            State::Backoff => Explanation::Backoff {
+                until: self.backoff_until.get(&job).copied().unwrap_or_default(),
+                attempt: self.attempts(job),
+            },
+            State::Done | State::Failed | State::Skipped | State::Cancelled => Explanation::Settled {
+                state,
+                excused: self.is_excused(job),
+                attempts: self.attempts(job),
+            },
+        }
+    }
+
+    fn shortage(&self, job: JobId, node: NodeId) -> NodeShortage {
+        let request = self.request(job);
+        let (milli_cpus, memory, disk, gpus) = self.nodes.available(node);
+        let mut lacks = Vec::new();
+        if milli_cpus < request.milli_cpus {
+            let (needs, free) = (f64::from(request.milli_cpus) / 1000.0, f64::from(milli_cpus) / 1000.0);
+            lacks.push(format!("needs {needs} cpus, {free} are free"));
+        }
+        if memory < request.memory.0 {
+            lacks.push(format!(
+                "needs {} of memory, {} are free",
+                request.memory,
+                crate::units::Bytes(memory)
+            ));
+        }
+        if disk < request.disk.0 {
+            lacks.push(format!("needs {} of disk, {} are free", request.disk, crate::units::Bytes(disk)));
+        }
+        if gpus < request.gpus {
+            lacks.push(format!("needs {} GPUs, {gpus} are free", request.gpus));
+        } else if lacks.is_empty() && self.nodes.share(node, request).is_none() {
+            lacks.push("has free GPUs, but not of the memory or capability asked for".to_owned());
+        }
+        NodeShortage { node: self.plan().site.nodes[node.index()].name.clone(), lacks }
+    }
+}

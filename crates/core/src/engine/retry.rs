@@ -1,0 +1,75 @@
+//! What becomes of a job whose attempt did not succeed: the cause decides.
+
+use super::Engine;
+use crate::event::{Blame, Event};
+use crate::ids::JobId;
+use crate::job::Ending;
+use crate::resources::Request;
+use crate::units::{Bytes, Timestamp};
+use crate::workflow::{Retry, RetryOn};
+use std::time::Duration;
+
+/// A job that is evicted this often will be evicted for ever.
+const MOST_EVICTIONS: u32 = 100;
+const LONGEST_PAUSE: Duration = Duration::from_secs(3600);
+
+impl Engine {
+    pub(super) fn after_failure(&self, now: Timestamp, job: JobId, ending: &Ending) -> Event {
+        let retry = &self.plan().task(self.graph.set_of(job)).settings.retry;
+        let tries = self.tries.get(&job).copied().unwrap_or_default();
+        let request = self.request(job).clone();
+        let again = |until, request| Event::Retrying { job, until, request };
+        let pause = pause(retry, tries.counted);
+        let left = tries.counted <= retry.times;
+        match ending {
+            // It saved its state and wants to go on; nothing failed.
+            Ending::Checkpointed => again(now, request),
+            Ending::Preempted | Ending::NodeLost => {
+                if retry.on.contains(&RetryOn::Evicted) && tries.evictions <= MOST_EVICTIONS {
+                    again(now, request)
+                } else {
+                    Event::Failed { job, blame: Blame::Site }
+                }
+            }
+            Ending::Memory => {
+                let more = self.more_memory(retry, &request);
+                match more {
+                    Some(more) if left && retry.on.contains(&RetryOn::Memory) => again(now, more),
+                    _ => Event::Failed { job, blame: Blame::Resources },
+                }
+            }
+            Ending::Walltime => {
+                if left && retry.on.contains(&RetryOn::Time) {
+                    let time = request.time.map(|time| time * retry.time_percent / 100);
+                    again(now, Request { time, ..request })
+                } else {
+                    Event::Failed { job, blame: Blame::Resources }
+                }
+            }
+            Ending::Exit(code) if left && retry.on.contains(&RetryOn::Exit(*code)) => {
+                again(now.plus(pause), request)
+            }
+            Ending::Refused(_) | Ending::Exit(_) | Ending::Signal(_) | Ending::Incomplete(_) => {
+                if left && retry.on.contains(&RetryOn::Failure) {
+                    again(now.plus(pause), request)
+                } else {
+                    Event::Failed { job, blame: Blame::Task }
+                }
+            }
+            Ending::Cancelled => Event::Cancelled { job },
+        }
+    }
+
+    /// A larger request, at most what the largest node has; `None` when it had that already.
+    fn more_memory(&self, retry: &Retry, request: &Request) -> Option<Request> {
+        let most = self.nodes.largest_memory();
+        let wanted = u128::from(request.memory.0) * u128::from(retry.memory_percent) / 100;
+        let memory = u64::try_from(wanted).unwrap_or(u64::MAX).min(most);
+        (memory > request.memory.0).then(|| Request { memory: Bytes(memory), ..request.clone() })
+    }
+}
+
+fn pause(retry: &Retry, failures: u32) -> Duration {
+    let doublings = failures.saturating_sub(1).min(16);
+    retry.pause.saturating_mul(1 << doublings).min(LONGEST_PAUSE)
+}

@@ -1,0 +1,330 @@
+//! From inputs to events and actions: the decisions of a run, one input at a time.
+
+use super::{Engine, State, Step};
+use crate::event::{
+    Action, Because, Cached, Event, FieldQuery, Input, Outcome, Publication, Reason, Stopping,
+};
+use crate::ids::{AttemptId, JobId, SetId};
+use crate::job::{Ending, Report};
+use crate::plan::SpecContext;
+use crate::units::Timestamp;
+use crate::workflow::condition;
+use crate::workflow::{Operand, Value};
+use std::collections::BTreeMap;
+
+impl Engine {
+    /// Takes what the world said and decides. The events are applied already; the actions are to be
+    /// performed once the events are durable.
+    pub fn step(&mut self, now: Timestamp, inputs: Vec<Input>) -> Step {
+        let mut step = Step::default();
+        for input in inputs {
+            self.take(now, input, &mut step);
+        }
+        self.go_on(now, &mut step);
+        step
+    }
+
+    pub(super) fn record(&mut self, now: Timestamp, event: Event, step: &mut Step) {
+        self.apply(now, &event);
+        step.events.push(event);
+    }
+
+    fn take(&mut self, now: Timestamp, input: Input, step: &mut Step) {
+        match input {
+            Input::Begin | Input::Clock => {}
+            Input::Looked { job, answer } => {
+                if self.state(job) == State::Looking {
+                    self.looked(now, job, answer.cached, &answer.fields, step);
+                }
+            }
+            Input::Started { attempt } => {
+                if self.holds_attempt(attempt) && self.state(attempt.job) == State::Submitted {
+                    self.record(now, Event::Started { attempt }, step);
+                }
+            }
+            Input::Held { attempt, reason } => {
+                if self.holds_attempt(attempt) && self.state(attempt.job) != State::Held {
+                    self.record(now, Event::Held { attempt, reason }, step);
+                }
+            }
+            Input::Released { attempt } => {
+                if self.holds_attempt(attempt) && self.state(attempt.job) == State::Held {
+                    self.record(now, Event::Released { attempt }, step);
+                }
+            }
+            Input::Ended { attempt, report } => {
+                if self.holds_attempt(attempt) {
+                    self.ended(now, attempt, report, step);
+                }
+            }
+            Input::Cancel { job } => self.cancel(now, job, step),
+            Input::Stop { how } => self.stop(now, how, step),
+        }
+    }
+
+    /// A report about any other attempt is stale: late or repeated, and of no consequence.
+    fn holds_attempt(&self, attempt: AttemptId) -> bool {
+        self.live.get(&attempt.job).is_some_and(|live| live.n == attempt.n)
+    }
+
+    fn looked(
+        &mut self,
+        now: Timestamp,
+        job: JobId,
+        cached: Cached,
+        fields: &BTreeMap<(String, String), serde_json::Value>,
+        step: &mut Step,
+    ) {
+        if !self.condition_holds(job, fields) {
+            self.record(now, Event::Skipped { job, because: Because::Condition }, step);
+            return;
+        }
+        let set = self.graph.set_of(job);
+        if !self.uses_cache(set) {
+            let reason = self.reason_without_cache(set);
+            self.record(now, Event::Missed { job, key: None, reason }, step);
+            return;
+        }
+        let key = self.spec_context().key(job).digest();
+        match cached {
+            Cached::Hit { outputs, run } => {
+                self.record(now, Event::Reused { job, key, run, outputs }, step);
+                self.publish(job, false, step);
+            }
+            Cached::Miss(reason) => {
+                self.record(now, Event::Missed { job, key: Some(key), reason }, step);
+            }
+        }
+    }
+
+    pub(super) fn reason_without_cache(&self, set: SetId) -> Reason {
+        if self.forced[set.index()] { Reason::Forced } else { Reason::CacheOff }
+    }
+
+    fn condition_holds(
+        &self,
+        job: JobId,
+        fields: &BTreeMap<(String, String), serde_json::Value>,
+    ) -> bool {
+        let task = self.plan().task(self.graph.set_of(job));
+        let Some(when) = &task.when else { return true };
+        let lookup = |operand: &Operand| match operand {
+            Operand::Literal(value) => Some(value.clone()),
+            Operand::Variable(name) => self.spec_context().value(job, name),
+            Operand::Field { input, pointer } => {
+                fields.get(&(input.clone(), pointer.clone())).map(value_of)
+            }
+        };
+        condition::holds(when, &lookup)
+    }
+
+    fn ended(&mut self, now: Timestamp, attempt: AttemptId, report: Box<Report>, step: &mut Step) {
+        let job = attempt.job;
+        let ending = report.ending.clone();
+        self.record(now, Event::Ended { attempt, report }, step);
+        if ending.is_success() {
+            self.publish(job, true, step);
+            return;
+        }
+        if ending == Ending::Cancelled {
+            self.record(now, Event::Cancelled { job }, step);
+            return;
+        }
+        let event = self.after_failure(now, job, &ending);
+        self.record(now, event, step);
+    }
+
+    /// Makes the results of a job visible and, if it ran here, reusable.
+    fn publish(&self, job: JobId, ran: bool, step: &mut Step) {
+        let set = self.graph.set_of(job);
+        let outputs = self.outputs(job).cloned().unwrap_or_default();
+        let remember = ran && self.policy.cache && self.cacheable(set);
+        if outputs.is_empty() && !remember {
+            return;
+        }
+        step.actions.push(Action::Publish(Box::new(self.publication(job, remember))));
+    }
+
+    /// What there is to show of a job that ended well; with the key when it shall be reusable.
+    pub fn publication(&self, job: JobId, remember: bool) -> Publication {
+        let task = self.plan().task(self.graph.set_of(job));
+        let temporary = (0..task.outputs.len() as u32)
+            .filter(|output| task.outputs[*output as usize].temporary)
+            .collect();
+        Publication {
+            job,
+            name: self.graph.name(job),
+            key: remember.then(|| Box::new(self.spec_context().key(job))),
+            outputs: self.outputs(job).cloned().unwrap_or_default(),
+            temporary,
+        }
+    }
+
+    /// A forced task does not read the cache, but what it makes may be reused later.
+    fn cacheable(&self, set: SetId) -> bool {
+        self.plan().task(set).settings.cache == crate::workflow::Caching::On
+    }
+
+    fn cancel(&mut self, now: Timestamp, job: JobId, step: &mut Step) {
+        let state = self.state(job);
+        if let Some(live) = self.live.get(&job) {
+            let attempts = vec![AttemptId { job, n: live.n }];
+            step.actions.push(Action::Cancel { attempts, ending: Ending::Cancelled });
+        } else if !state.is_settled() {
+            self.record(now, Event::Cancelled { job }, step);
+        }
+    }
+
+    fn stop(&mut self, now: Timestamp, how: Stopping, step: &mut Step) {
+        if self.outcome.is_some() || self.stopping == Some(how) {
+            return;
+        }
+        self.record(now, Event::Stopping { how }, step);
+        let ending = match how {
+            Stopping::Drain => return,
+            Stopping::Interrupt => Ending::Preempted,
+            Stopping::Cancel => Ending::Cancelled,
+        };
+        let attempts: Vec<AttemptId> = self.live().map(|(attempt, ..)| attempt).collect();
+        if !attempts.is_empty() {
+            step.actions.push(Action::Cancel { attempts, ending });
+        }
+    }
+
+    /// Everything that follows from the state as it is now.
+    fn go_on(&mut self, now: Timestamp, step: &mut Step) {
+        self.skip_doomed(now, step);
+        if self.outcome.is_some() {
+            return;
+        }
+        if self.policy.fail_fast && self.hard_failures > 0 && self.stopping.is_none() {
+            self.record(now, Event::Stopping { how: Stopping::Drain }, step);
+        }
+        if self.stopping.is_none() {
+            self.grafts(now, step);
+            self.looks(now, step);
+            self.skip_doomed(now, step);
+            self.wake(now, step);
+            self.schedule(now, step);
+        }
+        self.finish(now, step);
+    }
+
+    pub(super) fn skip_doomed(&mut self, now: Timestamp, step: &mut Step) {
+        while let Some((job, cause)) = self.doomed.pop_front() {
+            if self.state(job) == State::Waiting {
+                let because = Because::Upstream(cause);
+                self.record(now, Event::Skipped { job, because }, step);
+            }
+        }
+    }
+
+    fn grafts(&mut self, now: Timestamp, step: &mut Step) {
+        while let Some(set) = self.graft_candidates.pop_first() {
+            if self.graph.graftable(set) && self.sources_settled(set) {
+                let files = self.dynamic_files(set);
+                let tasks = files.first().map_or(0, |files| files.len()) as u32;
+                self.record(now, Event::Grafted { set, tasks }, step);
+            }
+        }
+    }
+
+    /// True when all jobs that decide the shape of this set have ended well, or are excused.
+    fn sources_settled(&self, set: SetId) -> bool {
+        self.plan().dynamic_sources(set).all(|source| {
+            self.graph.jobs_of(source).is_some_and(|mut jobs| {
+                jobs.all(|job| self.state(job) == State::Done || self.excused[job.index()])
+            })
+        })
+    }
+
+    fn looks(&mut self, now: Timestamp, step: &mut Step) {
+        while let Some(job) = self.due.pop_front() {
+            if self.state(job) != State::Looking {
+                continue;
+            }
+            let set = self.graph.set_of(job);
+            let fields = self.field_queries(job);
+            let cached = self.uses_cache(set);
+            if fields.is_empty() && !self.condition_holds(job, &BTreeMap::new()) {
+                self.record(now, Event::Skipped { job, because: Because::Condition }, step);
+            } else if fields.is_empty() && !cached {
+                let reason = self.reason_without_cache(set);
+                self.record(now, Event::Missed { job, key: None, reason }, step);
+            } else {
+                let key = cached.then(|| Box::new(self.spec_context().key(job)));
+                let name = self.graph.name(job);
+                step.actions.push(Action::Look { job, name, key, fields });
+            }
+        }
+    }
+
+    fn field_queries(&self, job: JobId) -> Vec<FieldQuery> {
+        let task = self.plan().task(self.graph.set_of(job));
+        let Some(when) = &task.when else { return Vec::new() };
+        let inputs = self.spec_context().inputs(job);
+        let mut queries = Vec::new();
+        condition::operands(when, &mut |operand| {
+            if let Operand::Field { input, pointer } = operand
+                && let Some(files) = inputs.iter().find(|files| files.name == *input)
+                && let Some(file) = files.files.first()
+            {
+                queries.push(FieldQuery {
+                    input: input.clone(),
+                    pointer: pointer.clone(),
+                    file: file.clone(),
+                });
+            }
+        });
+        queries
+    }
+
+    fn wake(&mut self, now: Timestamp, step: &mut Step) {
+        while let Some((until, job)) = self.backoff.first().copied() {
+            if until > now {
+                break;
+            }
+            self.record(now, Event::Due { job }, step);
+        }
+    }
+
+    fn finish(&mut self, now: Timestamp, step: &mut Step) {
+        if !self.live.is_empty() {
+            return;
+        }
+        let outcome = match self.stopping {
+            Some(Stopping::Cancel) => Outcome::Cancelled,
+            Some(_) if self.hard_failures > 0 && self.policy.fail_fast => Outcome::Failed,
+            Some(_) if !self.all_settled() => Outcome::Interrupted,
+            _ if !self.all_settled() => return,
+            _ if self.hard_failures > 0 => Outcome::Failed,
+            _ if self.cancellations > 0 => Outcome::Cancelled,
+            _ => Outcome::Done,
+        };
+        self.record(now, Event::RunEnded { outcome }, step);
+        step.actions.push(Action::Finish(outcome));
+    }
+
+    /// True when no job is left to do. A dynamic set whose source failed never gets its jobs.
+    fn all_settled(&self) -> bool {
+        self.counts.settled() == self.counts.total()
+            && (self.graph.pending().is_empty() || self.hard_failures > 0 || self.cancellations > 0)
+    }
+
+    pub(super) fn spec_context(&self) -> SpecContext<'_> {
+        SpecContext { graph: &self.graph, outputs: &self.outputs }
+    }
+}
+
+fn value_of(json: &serde_json::Value) -> Value {
+    match json {
+        serde_json::Value::Bool(value) => Value::Bool(*value),
+        serde_json::Value::Number(number) => match number.as_i64() {
+            Some(integer) => Value::Integer(integer),
+            None => Value::Number(number.as_f64().unwrap_or(f64::NAN)),
+        },
+        serde_json::Value::String(text) => Value::Text(text.clone()),
+        serde_json::Value::Null => Value::Text(String::new()),
+        other => Value::Text(other.to_string()),
+    }
+}

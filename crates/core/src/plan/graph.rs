@@ -1,0 +1,396 @@
+//! The jobs of a plan and what waits for what, unfolded from the symbolic task sets.
+//!
+//! A task set is unfolded once, as one run of consecutive job ids: at the start, or by a graft when the
+//! number of its tasks becomes known. Gathering n results for m consumers goes through a *gate*, so it
+//! costs n + m edges, not n · m. The graph knows nothing of states.
+
+use super::scatter::{self, Bound, Link, ResolvedAxis};
+use super::{Cycle, Plan};
+use crate::ids::{DataId, Digest, JobId, SetId};
+use crate::job::InputFile;
+use crate::workflow::{AxisValues, FileSource};
+use rustc_hash::FxHashMap;
+use std::sync::Arc;
+
+const NONE: u32 = u32::MAX;
+const GATE: u32 = 1 << 31;
+
+/// What an edge leads to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Target {
+    Job(JobId),
+    /// A gathering point that opens when all of its members have.
+    Gate(u32),
+}
+
+impl Target {
+    fn pack(self) -> u32 {
+        match self {
+            Target::Job(job) => job.0,
+            Target::Gate(gate) => gate | GATE,
+        }
+    }
+
+    fn unpack(packed: u32) -> Self {
+        if packed & GATE == 0 { Target::Job(JobId(packed)) } else { Target::Gate(packed & !GATE) }
+    }
+}
+
+#[derive(Clone, Debug)]
+struct Unfolded {
+    first: JobId,
+    count: u32,
+    axes: Arc<[ResolvedAxis]>,
+}
+
+#[derive(Clone, Debug)]
+pub struct Graph {
+    plan: Arc<Plan>,
+    /// Task sets still to be unfolded, in order.
+    pending: Vec<SetId>,
+    sets: Vec<Option<Unfolded>>,
+    /// The task set of each job; its number in the set follows from the set's first job.
+    set_of: Vec<SetId>,
+    /// How many edges lead to each job and gate.
+    job_waits: Vec<u32>,
+    gate_waits: Vec<u32>,
+    /// Singly linked lists in one vector: appending never moves what is there.
+    job_edges: Vec<u32>,
+    gate_edges: Vec<u32>,
+    edges: Vec<(u32, u32)>,
+    /// The gate over all tasks of a set, shared by everyone who gathers all of it.
+    full_gates: FxHashMap<SetId, u32>,
+    /// How a consumer picks from a producer, where at least one of them is a scatter.
+    links: FxHashMap<(SetId, SetId), Arc<Link>>,
+    levels: Vec<u32>,
+    data_digests: Vec<Digest>,
+}
+
+impl Graph {
+    /// Unfolds every task set whose tasks are known.
+    pub fn new(plan: Arc<Plan>) -> Result<Self, Cycle> {
+        let order = plan.order()?;
+        let count = plan.workflow.tasks.len();
+        let mut levels = vec![1u32; count];
+        for set in order.iter().rev() {
+            let level = levels[set.index()];
+            for producer in plan.producers(*set) {
+                let above = &mut levels[producer.index()];
+                *above = (*above).max(level + 1);
+            }
+        }
+        let wanted = plan.wanted();
+        let pending = order.into_iter().filter(|set| wanted[set.index()]).collect();
+        let data_digests = plan.files.iter().map(|files| super::spec::files_digest(files)).collect();
+        let mut graph = Self {
+            plan,
+            pending,
+            sets: vec![None; count],
+            set_of: Vec::new(),
+            job_waits: Vec::new(),
+            gate_waits: Vec::new(),
+            job_edges: Vec::new(),
+            gate_edges: Vec::new(),
+            edges: Vec::new(),
+            full_gates: FxHashMap::default(),
+            links: FxHashMap::default(),
+            levels,
+            data_digests,
+        };
+        graph.unfold_known(&mut Vec::new());
+        Ok(graph)
+    }
+
+    pub fn plan(&self) -> &Arc<Plan> {
+        &self.plan
+    }
+
+    /// How many jobs there are by now.
+    pub fn len(&self) -> usize {
+        self.set_of.len()
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.set_of.is_empty()
+    }
+
+    pub fn gates(&self) -> usize {
+        self.gate_waits.len()
+    }
+
+    pub fn waits(&self, target: Target) -> u32 {
+        match target {
+            Target::Job(job) => self.job_waits[job.index()],
+            Target::Gate(gate) => self.gate_waits[gate as usize],
+        }
+    }
+
+    /// The length of the longest chain of task sets that starts with this one.
+    pub fn level(&self, set: SetId) -> u32 {
+        self.levels[set.index()]
+    }
+
+    /// The content of a data entry, all its files together.
+    pub fn data_digest(&self, data: DataId) -> Digest {
+        self.data_digests[data.index()]
+    }
+
+    pub fn set_of(&self, job: JobId) -> SetId {
+        self.set_of[job.index()]
+    }
+
+    /// The jobs of a task set, once it is unfolded.
+    pub fn jobs_of(&self, set: SetId) -> Option<impl Iterator<Item = JobId> + Clone + use<>> {
+        let unfolded = self.sets[set.index()].as_ref()?;
+        Some((unfolded.first.0..unfolded.first.0 + unfolded.count).map(JobId))
+    }
+
+    pub fn count_of(&self, set: SetId) -> Option<u32> {
+        self.sets[set.index()].as_ref().map(|unfolded| unfolded.count)
+    }
+
+    /// Task sets whose tasks are not known yet.
+    pub fn pending(&self) -> &[SetId] {
+        &self.pending
+    }
+
+    /// The number of the job within its task set.
+    pub fn index_of(&self, job: JobId) -> u32 {
+        job.0 - self.unfolded(self.set_of(job)).first.0
+    }
+
+    pub fn axes_of(&self, set: SetId) -> &[ResolvedAxis] {
+        &self.unfolded(set).axes
+    }
+
+    pub fn variable(&self, job: JobId, name: &str) -> Option<Bound<'_>> {
+        scatter::variable(self.axes_of(self.set_of(job)), self.index_of(job), name)
+    }
+
+    /// `train`, or `preprocess[part=3]` in a scatter.
+    pub fn name(&self, job: JobId) -> String {
+        let set = self.set_of(job);
+        let mut name = self.plan.task(set).name.clone();
+        let axes = self.axes_of(set);
+        if !axes.is_empty() {
+            let rows = scatter::rows(axes, self.index_of(job));
+            let mut separator = '[';
+            for (axis, row) in axes.iter().zip(rows) {
+                for (column, variable) in axis.names.iter().enumerate() {
+                    name.push(separator);
+                    separator = ',';
+                    name.push_str(variable);
+                    name.push('=');
+                    name.push_str(&axis.bound(column, row).label());
+                }
+            }
+            name.push(']');
+        }
+        name
+    }
+
+    /// The job with this name. `preprocess` alone names a job only when the set has one task.
+    pub fn job_named(&self, name: &str) -> Option<JobId> {
+        let bare = name.split('[').next().unwrap_or(name);
+        let set = self.plan.set_named(bare)?;
+        let mut jobs = self.jobs_of(set)?;
+        if bare.len() == name.len() && self.axes_of(set).is_empty() {
+            return jobs.next();
+        }
+        jobs.find(|job| self.name(*job) == name)
+    }
+
+    pub fn children(&self, job: JobId) -> Children<'_> {
+        Children { edges: &self.edges, next: self.job_edges[job.index()] }
+    }
+
+    pub fn gate_children(&self, gate: u32) -> Children<'_> {
+        Children { edges: &self.edges, next: self.gate_edges[gate as usize] }
+    }
+
+    /// The jobs of `producer` whose results this job takes.
+    pub fn selected(&self, job: JobId, producer: SetId) -> Vec<JobId> {
+        let Some(theirs) = &self.sets[producer.index()] else { return Vec::new() };
+        let set = self.set_of(job);
+        let Some(link) = self.links.get(&(set, producer)) else { return vec![theirs.first] };
+        let selection = link.select(self.axes_of(set), self.index_of(job));
+        scatter::selected(&theirs.axes, &selection)
+            .into_iter()
+            .map(|index| JobId(theirs.first.0 + index))
+            .collect()
+    }
+
+    /// The jobs that this one waits for.
+    pub fn parents(&self, job: JobId) -> Vec<JobId> {
+        let producers = self.plan.producers(self.set_of(job));
+        producers.into_iter().flat_map(|producer| self.selected(job, producer)).collect()
+    }
+
+    /// True when a dynamic task set lacks nothing but the files it scatters over.
+    pub fn graftable(&self, set: SetId) -> bool {
+        self.sets[set.index()].is_none()
+            && self.pending.contains(&set)
+            && self.plan.producers(set).into_iter().all(|producer| self.sets[producer.index()].is_some())
+    }
+
+    /// Gives a dynamic task set its tasks: the files of each of its dynamic axes. Returns the edges that
+    /// this adds, because their sources may have ended already.
+    pub fn graft(&mut self, set: SetId, files: Vec<Arc<[InputFile]>>) -> Vec<(Target, Target)> {
+        let mut added = Vec::new();
+        self.pending.retain(|other| *other != set);
+        self.unfold(set, files, &mut added);
+        self.unfold_known(&mut added);
+        added
+    }
+
+    fn unfolded(&self, set: SetId) -> &Unfolded {
+        self.sets[set.index()].as_ref().expect("a job's task set is unfolded")
+    }
+
+    fn unfold_known(&mut self, added: &mut Vec<(Target, Target)>) {
+        let pending = std::mem::take(&mut self.pending);
+        for set in pending {
+            let known = self.plan.dynamic_sources(set).next().is_none()
+                && self.plan.producers(set).iter().all(|producer| self.sets[producer.index()].is_some());
+            if known {
+                self.unfold(set, Vec::new(), added);
+            } else {
+                self.pending.push(set);
+            }
+        }
+    }
+
+    fn unfold(&mut self, set: SetId, files: Vec<Arc<[InputFile]>>, added: &mut Vec<(Target, Target)>) {
+        let plan = self.plan.clone();
+        let mut dynamic = files.into_iter();
+        let axes: Arc<[ResolvedAxis]> = plan
+            .task(set)
+            .scatter
+            .iter()
+            .map(|axis| {
+                let files = match axis.values {
+                    AxisValues::Files { source: FileSource::Data(data), .. } => {
+                        Some(plan.files[data.index()].clone())
+                    }
+                    AxisValues::Files { .. } => dynamic.next(),
+                    _ => None,
+                };
+                ResolvedAxis::new(axis, files)
+            })
+            .collect();
+        let count = scatter::combinations(&axes).unwrap_or(0);
+        let first = self.add_jobs(set, count);
+        self.sets[set.index()] = Some(Unfolded { first, count, axes });
+        let dynamic_sources: Vec<SetId> = plan.dynamic_sources(set).collect();
+        for producer in plan.producers(set) {
+            self.link(producer, set);
+            // All of a dynamic source has ended before the graft: nothing is left to wait for.
+            if !dynamic_sources.contains(&producer) {
+                self.connect(producer, set, added);
+            }
+        }
+    }
+
+    fn add_jobs(&mut self, set: SetId, count: u32) -> JobId {
+        let first = JobId::from(self.set_of.len());
+        let total = self.set_of.len() + count as usize;
+        assert!(total < GATE as usize, "a run can have at most {GATE} jobs");
+        self.set_of.resize(total, set);
+        self.job_waits.resize(total, 0);
+        self.job_edges.resize(total, NONE);
+        first
+    }
+
+    fn link(&mut self, producer: SetId, consumer: SetId) {
+        let (ours, theirs) = (&self.unfolded(consumer).axes, &self.unfolded(producer).axes);
+        if !ours.is_empty() || !theirs.is_empty() {
+            let link = Arc::new(Link::new(ours, theirs));
+            self.links.insert((consumer, producer), link);
+        }
+    }
+
+    fn connect(&mut self, producer: SetId, consumer: SetId, added: &mut Vec<(Target, Target)>) {
+        let Some(link) = self.links.get(&(consumer, producer)).cloned() else {
+            let (from, to) = (self.unfolded(producer).first, self.unfolded(consumer).first);
+            self.add_edge(from, Target::Job(to), added);
+            return;
+        };
+        let ours = self.unfolded(consumer).clone();
+        let theirs = self.unfolded(producer).clone();
+        let mut gates: FxHashMap<Vec<scatter::Rows>, u32> = FxHashMap::default();
+        for index in 0..ours.count {
+            let job = JobId(ours.first.0 + index);
+            let selection = link.select(&ours.axes, index);
+            let gate = if link.is_everything() && theirs.count > 1 {
+                self.full_gates.get(&producer).copied()
+            } else {
+                gates.get(&selection).copied()
+            };
+            let gate = match gate {
+                Some(gate) => gate,
+                None => {
+                    let members = scatter::selected(&theirs.axes, &selection);
+                    match members[..] {
+                        [] => continue,
+                        [one] => {
+                            self.add_edge(JobId(theirs.first.0 + one), Target::Job(job), added);
+                            continue;
+                        }
+                        _ => {}
+                    }
+                    let gate = self.gate_waits.len() as u32;
+                    self.gate_waits.push(0);
+                    self.gate_edges.push(NONE);
+                    for member in members {
+                        self.add_edge(JobId(theirs.first.0 + member), Target::Gate(gate), added);
+                    }
+                    if link.is_everything() {
+                        self.full_gates.insert(producer, gate);
+                    } else {
+                        gates.insert(selection, gate);
+                    }
+                    gate
+                }
+            };
+            self.add_gate_edge(gate, job, added);
+        }
+    }
+
+    fn add_edge(&mut self, from: JobId, to: Target, added: &mut Vec<(Target, Target)>) {
+        match to {
+            Target::Job(job) => self.job_waits[job.index()] += 1,
+            Target::Gate(gate) => self.gate_waits[gate as usize] += 1,
+        }
+        let edge = self.edges.len() as u32;
+        self.edges.push((to.pack(), self.job_edges[from.index()]));
+        self.job_edges[from.index()] = edge;
+        added.push((Target::Job(from), to));
+    }
+
+    fn add_gate_edge(&mut self, gate: u32, job: JobId, added: &mut Vec<(Target, Target)>) {
+        self.job_waits[job.index()] += 1;
+        let edge = self.edges.len() as u32;
+        self.edges.push((Target::Job(job).pack(), self.gate_edges[gate as usize]));
+        self.gate_edges[gate as usize] = edge;
+        added.push((Target::Gate(gate), Target::Job(job)));
+    }
+}
+
+/// What waits for one job or gate.
+pub struct Children<'a> {
+    edges: &'a [(u32, u32)],
+    next: u32,
+}
+
+impl Iterator for Children<'_> {
+    type Item = Target;
+
+    fn next(&mut self) -> Option<Target> {
+        if self.next == NONE {
+            return None;
+        }
+        let (target, next) = self.edges[self.next as usize];
+        self.next = next;
+        Some(Target::unpack(target))
+    }
+}

@@ -1,0 +1,7 @@
+//! The engine's properties in virtual time, over random graphs, policies and faults.
+
+mod main {
+    mod generate;
+    mod properties;
+    mod scale;
+}

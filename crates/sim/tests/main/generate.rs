@@ -1,0 +1,161 @@
+//! Random but valid workflows, sites and worlds, each from one seed.
+
+use rand::{RngExt, SeedableRng};
+use rand_chacha::ChaCha8Rng;
+use std::sync::Arc;
+use std::time::Duration;
+use tulpar_core::engine::Policy;
+use tulpar_core::ids::SetId;
+use tulpar_core::plan::Plan;
+use tulpar_core::resources::{Capacity, Gpu, Request};
+use tulpar_core::site::{Node, Site};
+use tulpar_core::units::Bytes;
+use tulpar_core::workflow::*;
+use tulpar_sim::Faults;
+
+pub(crate) struct Case {
+    pub(crate) plan: Arc<Plan>,
+    pub(crate) policy: Policy,
+    pub(crate) faults: Faults,
+}
+
+const VARIABLES: [&str; 3] = ["part", "seed", "fold"];
+
+pub(crate) fn case(seed: u64) -> Case {
+    let mut random = ChaCha8Rng::seed_from_u64(seed);
+    let count = random.random_range(1..9);
+    let mut tasks: Vec<Task> = Vec::new();
+    for index in 0..count {
+        let task = task(&mut random, index, &tasks);
+        tasks.push(task);
+    }
+    let workflow = Workflow { name: format!("case-{seed}"), tasks, ..Workflow::default() };
+    let mut plan = Plan::new(workflow, Vec::new(), site(&mut random));
+    if random.random_bool(0.15) {
+        plan.until = vec![SetId(random.random_range(0..count as u32))];
+    }
+    if random.random_bool(0.2) {
+        plan.forced = vec![SetId(random.random_range(0..count as u32))];
+    }
+    let policy = Policy { cache: random.random_bool(0.6), fail_fast: random.random_bool(0.2) };
+    let faulty = random.random_bool(0.7);
+    let faults = if faulty {
+        Faults {
+            exit: 0.08,
+            memory: 0.05,
+            walltime: 0.05,
+            evicted: 0.08,
+            repeated: 0.1,
+            unseen_start: 0.1,
+        }
+    } else {
+        Faults::default()
+    };
+    Case { plan: Arc::new(plan), policy, faults }
+}
+
+fn task(random: &mut ChaCha8Rng, index: usize, above: &[Task]) -> Task {
+    let mut scatter = Vec::new();
+    for variable in VARIABLES {
+        if random.random_bool(0.3) {
+            let last = random.random_range(1..4);
+            let values = AxisValues::Range { first: 1, last, step: 1 };
+            scatter.push(Axis { names: vec![variable.into()], values });
+        }
+    }
+    let mut inputs = Vec::new();
+    let mut after = Vec::new();
+    for (number, other) in above.iter().enumerate() {
+        if random.random_bool(0.35) {
+            let source = FileSource::Output { task: SetId::from(number), output: 0 };
+            let dynamic = other.outputs[0].kind == OutputKind::Pattern && random.random_bool(0.6);
+            let already = scatter.iter().any(|axis| matches!(axis.values, AxisValues::Files { .. }));
+            if dynamic && !already {
+                let by = random.random_bool(0.3).then_some(2);
+                scatter.push(Axis { names: vec!["file".into()], values: AxisValues::Files { source, by } });
+            } else {
+                inputs.push(Input { name: other.outputs[0].name.clone(), source, span: Span::default() });
+            }
+        } else if random.random_bool(0.1) {
+            after.push(SetId::from(number));
+        }
+    }
+    // Shared variables must have values on both sides: give the consumer no more than the producer has.
+    for axis in &mut scatter {
+        if let AxisValues::Range { last, .. } = &mut axis.values {
+            for producer in inputs.iter().map(|input| input.source).chain(after.iter().map(|set| {
+                FileSource::Output { task: *set, output: 0 }
+            })) {
+                let FileSource::Output { task, .. } = producer else { continue };
+                for theirs in &above[task.index()].scatter {
+                    if let AxisValues::Range { last: most, .. } = &theirs.values
+                        && theirs.names == axis.names
+                    {
+                        *last = (*last).min(*most);
+                    }
+                }
+            }
+        }
+    }
+    let pattern = random.random_bool(0.25);
+    let suffix: String =
+        scatter.iter().map(|axis| format!("-{{{}}}", axis.names[0])).collect::<String>().replace("{file}", "{file.stem}");
+    let path = if pattern { format!("out{index}{suffix}/*.dat") } else { format!("out{index}{suffix}.dat") };
+    Task {
+        name: format!("task{index}"),
+        scatter,
+        inputs,
+        outputs: vec![Output {
+            name: format!("out{index}"),
+            path: Template(path.into()),
+            kind: if pattern { OutputKind::Pattern } else { OutputKind::File },
+            optional: pattern,
+            temporary: false,
+            span: Span::default(),
+        }],
+        after,
+        run: Run::Shell(Template(format!("make {{out{index}}}").into())),
+        when: None,
+        settings: Arc::new(settings(random)),
+        span: Span::default(),
+    }
+}
+
+fn settings(random: &mut ChaCha8Rng) -> Settings {
+    let request = Request {
+        milli_cpus: [500, 1000, 2000, 4000][random.random_range(0..4)],
+        memory: Bytes([0, 1, 4][random.random_range(0..3)] * 1_000_000_000),
+        gpus: u32::from(random.random_bool(0.2)),
+        nodes: if random.random_bool(0.1) { 2 } else { 1 },
+        time: random.random_bool(0.5).then_some(Duration::from_secs(60)),
+        ..Request::default()
+    };
+    let mut retry = Retry { times: random.random_range(0..3), ..Retry::default() };
+    if random.random_bool(0.4) {
+        retry.on.push(RetryOn::Failure);
+    }
+    let tolerate = [Tolerance::None, Tolerance::None, Tolerance::Tasks(1), Tolerance::Percent(50), Tolerance::Any];
+    Settings {
+        request,
+        retry,
+        tolerate: tolerate[random.random_range(0..5)],
+        cache: if random.random_bool(0.2) { Caching::Off } else { Caching::On },
+        priority: random.random_range(-1..2),
+        ..Settings::default()
+    }
+}
+
+fn site(random: &mut ChaCha8Rng) -> Site {
+    let nodes = (0..random.random_range(2..5))
+        .map(|index| Node {
+            name: format!("node{index}"),
+            capacity: Capacity {
+                milli_cpus: 4000,
+                memory: Bytes(8_000_000_000),
+                disk: Bytes(1_000_000_000_000),
+                gpus: vec![Gpu { id: "0".into(), memory: Bytes(16_000_000_000), capability: 80 }],
+            },
+        })
+        .collect();
+    Site { name: "simulated".into(), nodes }
+}
