@@ -1,3 +1,4 @@
 //! (opens with what it is)
 
+pub mod data;
 pub mod journal;

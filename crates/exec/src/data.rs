@@ -1,0 +1,143 @@
+//! The `data:` of a workflow, looked up: which files each entry means, how large they are, what they hold.
+//!
+//! Listing is cheap and done first; then every file is stat-ed, and hashed only if the stat cache does
+//! not know it, by a few threads. It knows nothing of tasks; a pattern that matches nothing is an empty
+//! answer, because whether that is a mistake is for the checker to say.
+
+mod fetch;
+mod list;
+mod measure;
+mod stat_cache;
+
+pub use stat_cache::{Stamp, StatCache};
+
+use std::io;
+use std::path::{Path, PathBuf};
+use thiserror::Error;
+use tulpar_core::ids::DataId;
+use tulpar_core::workflow::{Data, DataFile, DataSource};
+
+#[derive(Debug, Error)]
+pub enum DataError {
+    #[error("{}: no such file. {hint}", place(path, within))]
+    Missing { path: String, within: Option<Listing>, hint: String },
+    #[error("{}: this is a directory. Write `{path}/` to mean everything below it", place(path, within))]
+    IsDirectory { path: String, within: Option<Listing> },
+    #[error("{path}: this is not a directory. Write it without the slash to mean the file itself")]
+    NotDirectory { path: String },
+    #[error("{}: neither a file nor a directory. Only regular files can be data", place(path, within))]
+    NotFile { path: String, within: Option<Listing> },
+    #[error("{}: cannot be read: {cause}. Check its permissions, or whether its disk is mounted", place(path, within))]
+    Unreadable { path: String, within: Option<Listing>, cause: io::Error },
+    #[error("{path}: it changes while it is read. Wait until whatever writes it is done, then run again")]
+    Changing { path: String },
+    #[error("{}: its name is not UTF-8. Rename the file", path.display())]
+    NotUtf8 { path: PathBuf },
+    #[error("`{pattern}` is not a pattern: {cause}. Patterns use *, **, ? and [abc]; write [[] for a bracket itself")]
+    Pattern { pattern: String, cause: String },
+    #[error("{manifest}, line {line}: `{text}` is a URL. Give each URL an entry of its own under `data:`")]
+    UrlInManifest { manifest: String, line: u32, text: String },
+    #[error("{url}: cannot be fetched: {cause}. {hint}")]
+    Fetch { url: String, cause: String, hint: String },
+    #[error("cannot write to {}: {cause}. Check the permissions and the space left", path.display())]
+    Cache { path: PathBuf, cause: io::Error },
+}
+
+/// Which line of a manifest named the file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Listing {
+    pub manifest: String,
+    pub line: u32,
+}
+
+fn place(path: &str, within: &Option<Listing>) -> String {
+    match within {
+        Some(listing) => format!("{}, line {}: {path}", listing.manifest, listing.line),
+        None => path.to_owned(),
+    }
+}
+
+/// What is wrong with one entry under `data:`.
+#[derive(Debug)]
+pub struct Problem {
+    pub data: DataId,
+    pub error: DataError,
+    /// Further files of the same entry with trouble of their own.
+    pub more: usize,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Progress {
+    pub files: u64,
+    pub of_files: u64,
+    /// Bytes read so far to hash them.
+    pub bytes: u64,
+}
+
+#[derive(Debug, Default)]
+pub struct Resolved {
+    /// One list an entry, in the order of the entries, each sorted by path.
+    pub files: Vec<Vec<DataFile>>,
+    pub problems: Vec<Problem>,
+    pub hashed_files: u64,
+    pub hashed_bytes: u64,
+    /// The digests could not be kept for the next run. That costs time only; worth a warning.
+    pub forgotten: Option<DataError>,
+}
+
+/// A file that an entry means, before anyone looked at it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Listed {
+    /// Where the sandbox shows it.
+    path: String,
+    /// As in [`DataFile::from`].
+    from: String,
+    within: Option<Listing>,
+}
+
+/// Looks up all entries. `folder` is that of the workflow, `cache` its `.tulpar/cache`. `progress` is
+/// called from several threads, every few hundred files or megabytes.
+pub fn resolve(folder: &Path, cache: &Path, data: &[Data], progress: &(dyn Fn(Progress) + Sync)) -> Resolved {
+    let mut resolved = Resolved::default();
+    let mut listed = Vec::new();
+    let fetched = fetch::fetch_all(folder, cache, data);
+    for (index, (entry, fetched)) in data.iter().zip(fetched).enumerate() {
+        let files = match (&entry.source, fetched) {
+            (_, Some(fetched)) => fetched.map(|file| vec![file]),
+            (DataSource::Url(_), None) => Ok(vec![]),
+            (source, None) => list::list(folder, &entry.name, source),
+        };
+        resolved.files.push(Vec::new());
+        match files {
+            Ok(files) => listed.extend(files.into_iter().map(|file| (index, file))),
+            Err(error) => resolved.problems.push(Problem { data: DataId::from(index), error, more: 0 }),
+        }
+    }
+
+    let stat_path = cache.join("stat");
+    let mut stats = StatCache::load(&stat_path);
+    let measured = measure::measure(folder, &stats, &listed, progress);
+    resolved.hashed_files = measured.hashed_files;
+    resolved.hashed_bytes = measured.hashed_bytes;
+    for ((index, file), outcome) in listed.into_iter().zip(measured.outcomes) {
+        match outcome {
+            Ok((size, digest)) => {
+                resolved.files[index].push(DataFile { path: file.path, from: file.from, size, digest });
+            }
+            Err(error) => match resolved.problems.iter_mut().find(|problem| problem.data.index() == index) {
+                Some(problem) => problem.more += 1,
+                None => resolved.problems.push(Problem { data: DataId::from(index), error, more: 0 }),
+            },
+        }
+    }
+    for (index, files) in resolved.files.iter_mut().enumerate() {
+        // Half a list must not be taken for the whole.
+        if resolved.problems.iter().any(|problem| problem.data.index() == index) {
+            files.clear();
+        }
+    }
+    resolved.forgotten =
+        stats.record(measured.learned).err().map(|cause| DataError::Cache { path: stat_path, cause });
+    resolved.problems.sort_by_key(|problem| problem.data);
+    resolved
+}
