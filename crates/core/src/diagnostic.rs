@@ -241,11 +241,6 @@ impl Findings {
         self.list.iter().any(Diagnostic::is_error)
     }
 
-    /// How many were reported, to tell whether a step added some.
-    pub(crate) fn count(&self) -> usize {
-        self.list.len() + self.left_out
-    }
-
     /// In the order of the text; findings without a place come first.
     pub(crate) fn finish(mut self) -> Vec<Diagnostic> {
         self.list.sort_by_key(|diagnostic| diagnostic.span.map(|span| (span.start, span.end)));

@@ -1,9 +1,22 @@
 //! Workflows as users write them: reading, checking, and the model that the planner works on.
 
+mod axes;
 pub mod condition;
+mod declarations;
+mod index;
+pub mod keys;
 pub mod model;
+mod outputs;
+pub(crate) mod paths;
+mod read;
+pub(crate) mod reader;
+mod scatter;
+mod scope;
+mod settings;
 mod shell;
+mod task;
 pub mod template;
 
 pub use model::*;
+pub use read::read;
 pub use shell::UnsafePlace;

@@ -35,10 +35,14 @@ pub struct Workflow {
     pub places: Places,
 }
 
-/// For each distinct settings, the keys that ask for resources and where they stand. Places carry no
-/// meaning: any two are equal.
+/// Places carry no meaning: any two are equal.
 #[derive(Clone, Debug, Default)]
-pub struct Places(pub Vec<(Arc<Settings>, Vec<(&'static str, Span)>)>);
+pub struct Places {
+    /// For each distinct settings, the keys that ask for resources and where they stand.
+    pub requests: Vec<(Arc<Settings>, Vec<(&'static str, Span)>)>,
+    /// Reading found errors, so that what seems unused or missing may only be misspelt.
+    pub incomplete: bool,
+}
 
 impl PartialEq for Places {
     fn eq(&self, _: &Self) -> bool {

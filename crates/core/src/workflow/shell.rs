@@ -139,6 +139,10 @@ impl Line {
         self.top() == &Context::Comment && self.uncertain.is_none()
     }
 
+    pub(super) fn is_quoted(&self) -> bool {
+        matches!(self.top(), Context::Single | Context::Double) && self.uncertain.is_none()
+    }
+
     fn top(&self) -> &Context {
         self.stack.last().expect("the line itself is never popped")
     }

@@ -251,6 +251,25 @@ pub fn unsafe_places(text: &str) -> Vec<(Reference<'_>, UnsafePlace)> {
     found
 }
 
+/// References that stand inside `'…'` or `"…"` of a shell line.
+pub fn quoted_references(text: &str) -> Vec<Reference<'_>> {
+    let mut line = shell::Line::new(text);
+    let mut found = Vec::new();
+    for piece in pieces(text) {
+        match piece {
+            Piece::Literal(literal) => line.literal(literal),
+            Piece::Name(reference) => {
+                if line.is_quoted() {
+                    found.push(reference);
+                }
+                // Where no value can stand is reported elsewhere.
+                let _ = line.value(&Values::one("1"));
+            }
+        }
+    }
+    found
+}
+
 fn find<'v>(reference: &Reference<'_>, lookup: &mut Lookup<'_, 'v>) -> Result<Values<'v>, TemplateError> {
     lookup(reference.name, reference.attribute).ok_or_else(|| TemplateError::Unknown {
         name: reference.name.to_owned(),

@@ -1,0 +1,190 @@
+//! What `{name}` means inside one task, and findings about names that mean nothing there.
+
+use super::reader::{Reader, list};
+use super::template::{self, FILE_VARIABLE_ATTRIBUTES, INPUT_ATTRIBUTES, OUTPUT_ATTRIBUTES, Reference};
+use super::{Span, Value};
+use crate::diagnostic::{
+    Diagnostic, NAME_CLASH, QUOTED_LIST, TEMPLATE_ATTRIBUTE, TEMPLATE_NAME, UNSAFE_QUOTING, did_you_mean,
+};
+use crate::yaml::Node;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Meaning {
+    Parameter,
+    /// A scatter variable with values of its own.
+    Variable,
+    /// A scatter variable that stands for a file, or for a batch of them.
+    File,
+    Input,
+    Output,
+    /// `{cpus}` and `{gpus}`.
+    Request,
+}
+
+impl Meaning {
+    fn describe(self) -> &'static str {
+        match self {
+            Meaning::Parameter => "a parameter",
+            Meaning::Variable | Meaning::File => "a variable of `for:`",
+            Meaning::Input => "an input",
+            Meaning::Output => "an output",
+            Meaning::Request => "what the task asks for",
+        }
+    }
+
+    fn attributes(self) -> &'static [&'static str] {
+        match self {
+            Meaning::File => FILE_VARIABLE_ATTRIBUTES,
+            Meaning::Input => INPUT_ATTRIBUTES,
+            Meaning::Output => OUTPUT_ATTRIBUTES,
+            _ => &[],
+        }
+    }
+}
+
+/// Names that every task has.
+pub(super) const ALWAYS: &[&str] = &["cpus", "gpus"];
+
+/// What a template is for, which decides what it may name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Use {
+    Command,
+    OutputPath,
+    Variable,
+}
+
+/// The names of one task, beside the parameters.
+#[derive(Default)]
+pub(super) struct Scope<'d> {
+    names: Vec<(&'d str, Meaning, Span)>,
+}
+
+impl<'d> Scope<'d> {
+    /// Adds a name; reports when it already means something else.
+    pub(super) fn add(&mut self, reader: &mut Reader, name: &'d str, meaning: Meaning, span: Span) {
+        let earlier = self.names.iter().find(|(other, ..)| *other == name);
+        if let Some((_, other, earlier)) = earlier {
+            reader.report(
+                Diagnostic::error(NAME_CLASH, span, format!("`{name}` is {} and also {} of this task", meaning.describe(), other.describe()))
+                    .related(*earlier, format!("{} here", other.describe()))
+                    .help(rename(meaning, name)),
+            );
+            return;
+        }
+        if reader.params.contains_key(name) {
+            reader.report(
+                Diagnostic::error(NAME_CLASH, span, format!("`{name}` is {} and also a parameter", meaning.describe()))
+                    .help(rename(meaning, name)),
+            );
+        }
+        self.names.push((name, meaning, span));
+    }
+
+    pub(super) fn meaning(&self, reader: &Reader, name: &str) -> Option<Meaning> {
+        match self.names.iter().find(|(other, ..)| *other == name) {
+            Some((_, meaning, _)) => Some(*meaning),
+            None if reader.params.contains_key(name) => Some(Meaning::Parameter),
+            None if ALWAYS.contains(&name) => Some(Meaning::Request),
+            None => None,
+        }
+    }
+
+    pub(super) fn known<'a>(&'a self, reader: &'a Reader, accept: impl Fn(Meaning) -> bool + 'a) -> impl Iterator<Item = &'a str> {
+        let own = self.names.iter().map(|(name, meaning, _)| (*name, *meaning));
+        let params = reader.params.keys().map(|name| (name.as_str(), Meaning::Parameter));
+        let always = ALWAYS.iter().map(|name| (*name, Meaning::Request));
+        own.chain(params).chain(always).filter(move |(_, meaning)| accept(*meaning)).map(|(name, _)| name)
+    }
+
+    /// Checks every `{name}` of a template. `place` gives the span of a part of it.
+    pub(super) fn check(&self, reader: &mut Reader, text: &str, purpose: Use, place: &dyn Fn(Span) -> Span) {
+        if !text.contains('{') {
+            return;
+        }
+        for reference in template::references(text) {
+            self.check_reference(reader, &reference, purpose, place(reference.span));
+        }
+    }
+
+    fn check_reference(&self, reader: &mut Reader, reference: &Reference<'_>, purpose: Use, span: Span) {
+        let Reference { name, attribute, .. } = *reference;
+        let written = if attribute.is_empty() { name.to_owned() } else { format!("{name}.{attribute}") };
+        let allowed = |meaning| match purpose {
+            Use::Command => true,
+            Use::OutputPath => matches!(meaning, Meaning::Parameter | Meaning::Variable | Meaning::File),
+            Use::Variable => true,
+        };
+        let Some(meaning) = self.meaning(reader, name) else {
+            let diagnostic = Diagnostic::error(TEMPLATE_NAME, span, format!("nothing is called `{name}` here"));
+            let near = did_you_mean(name, self.known(reader, allowed));
+            let diagnostic = match near {
+                Some(near) => diagnostic.help(format!("did you mean `{{{near}}}`?")),
+                None => {
+                    let known = list(self.known(reader, allowed).take(20));
+                    diagnostic.help(format!("known here: {known}; add files to `in:` to use them"))
+                }
+            };
+            reader.report(diagnostic.help(format!("for the text itself write `{{{{{written}}}}}`")));
+            return;
+        };
+        if !allowed(meaning) {
+            reader.report(
+                Diagnostic::error(TEMPLATE_NAME, span, format!("`{{{name}}}` is {}; a path of `out:` cannot depend on it", meaning.describe()))
+                    .help("use parameters and variables of `for:`: the names of outputs are known before the task runs"),
+            );
+            return;
+        }
+        let attributes = meaning.attributes();
+        if !attribute.is_empty() && !attributes.contains(&attribute) {
+            let diagnostic = Diagnostic::error(TEMPLATE_ATTRIBUTE, span, format!("`{name}` has no `.{attribute}`"))
+                .label(format!("`{name}` is {}", meaning.describe()))
+                .suggest(attribute, attributes.iter().copied());
+            let diagnostic = if attributes.is_empty() {
+                diagnostic.help(format!("write `{{{name}}}`; only files have attributes"))
+            } else {
+                diagnostic.help(format!("it has {}", list(attributes.iter().map(|attribute| format!(".{attribute}")).collect::<Vec<_>>().iter().map(String::as_str))))
+            };
+            reader.report(diagnostic);
+        } else if purpose == Use::OutputPath && attribute == "list" {
+            reader.report(
+                Diagnostic::error(TEMPLATE_ATTRIBUTE, span, format!("`{{{written}}}` is a file of the sandbox, not a name for an output"))
+                    .help(format!("write `{{{name}.stem}}` or `{{{name}.index}}`")),
+            );
+        }
+    }
+
+    /// Checks a shell line: its names, and places where no quoting is safe. `several` tells which inputs
+    /// may be more than one file.
+    pub(super) fn check_shell(&self, reader: &mut Reader, node: Node<'_>, text: &str, several: &dyn Fn(&str) -> bool) {
+        if !text.contains('{') {
+            return;
+        }
+        let place = |span: Span| node.span_within(span.start as usize, span.end as usize);
+        self.check(reader, text, Use::Command, &place);
+        for (reference, reason) in template::unsafe_places(text) {
+            reader.report(Diagnostic::error(UNSAFE_QUOTING, place(reference.span), reason.to_string()).help(reason.help()));
+        }
+        for reference in template::quoted_references(text) {
+            if reference.attribute.is_empty() && several(reference.name) {
+                let name = reference.name;
+                reader.report(
+                    Diagnostic::warning(QUOTED_LIST, place(reference.span), format!("all files of `{name}` become one word inside these quotes"))
+                        .help("remove the quotes: each file name is quoted for you")
+                        .help(format!("or use `{{{name}.list}}`, a file with one name a line")),
+                );
+            }
+        }
+    }
+}
+
+fn rename(meaning: Meaning, name: &str) -> String {
+    match meaning {
+        Meaning::Input => format!("give the input another name: `in: {{my_{name}: {name}}}`"),
+        _ => "rename one of them, so that it is clear what the name means".to_owned(),
+    }
+}
+
+/// A scalar of a list or of `for:` as a value.
+pub(super) fn scalar_value(text: &str, quoted: bool) -> Value {
+    if quoted { Value::Text(text.to_owned()) } else { Value::from_text(text) }
+}
