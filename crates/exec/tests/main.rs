@@ -1,6 +1,7 @@
 //! The integration tests of `tulpar-exec`: real files in temporary folders.
 
 mod main {
+    mod cache;
     mod data;
     mod journal;
     mod literal_events;

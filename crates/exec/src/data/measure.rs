@@ -162,7 +162,7 @@ fn one(
 }
 
 /// Digest and length of what is left of a file. `block` is room to read into, kept between calls.
-pub(crate) fn hash(file: &mut File, block: &mut Vec<u8>, mut read: impl FnMut(u64)) -> std::io::Result<(Digest, u64)> {
+fn hash(file: &mut File, block: &mut Vec<u8>, mut read: impl FnMut(u64)) -> std::io::Result<(Digest, u64)> {
     block.resize(BLOCK, 0);
     let mut hasher = blake3::Hasher::new();
     let mut size = 0;
@@ -178,4 +178,9 @@ pub(crate) fn hash(file: &mut File, block: &mut Vec<u8>, mut read: impl FnMut(u6
             Err(cause) => return Err(cause),
         }
     }
+}
+
+/// Digest and length of a whole file.
+pub(crate) fn hash_file(file: &mut File) -> std::io::Result<(Digest, u64)> {
+    hash(file, &mut Vec::new(), |_| {})
 }

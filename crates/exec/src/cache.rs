@@ -1,0 +1,202 @@
+//! The cache of results: what was made from what, so that nothing finished is made again.
+//!
+//! ```text
+//! .tulpar/cache/objects/ab/cdef…       contents by digest, read-only; `launch` writes them
+//! .tulpar/cache/index/<time>-<pid>.jsonl   what is remembered: one line an entry, appended
+//! .tulpar/cache/lock                    held while entries are written (shared) or collected (exclusive)
+//! ```
+//!
+//! Why segments and not a file a key: making a file costs tens of microseconds and an inode, a key needs
+//! two of them (the key, and the last one of its job's name), and a million of them make every later look
+//! a walk through cold directories. A process appends to a segment of its own, in one write an entry: no
+//! other process writes there, so nothing interleaves, and what `kill -9` leaves is a whole prefix. All
+//! segments are scanned once when the cache is opened; in memory an entry is its digest and its place.
+//! A miss costs no system call, a hit one read and one stat an output. The lock on its own segment, kept
+//! until the process dies, tells `gc` which runs are alive. Small segments of the dead are merged.
+//!
+//! It does not decide what a key is, nor whether a result may be reused: that is the engine's.
+
+mod collect;
+mod index;
+mod lines;
+mod objects;
+
+pub use collect::{Collected, Keep};
+pub use lines::Remembered;
+pub use objects::{CacheSize, object_path};
+
+use index::Index;
+use lines::Found;
+use objects::Check;
+use std::io;
+use std::path::{Path, PathBuf};
+use thiserror::Error;
+use tulpar_core::event::{Cached, Change, Key, KeyPart, Reason};
+use tulpar_core::ids::Digest;
+use tulpar_core::job::OutputFile;
+
+#[derive(Debug, Error)]
+pub enum CacheError {
+    #[error("cannot {doing} {}: {cause}. Check the permissions of .tulpar/cache and the space left", path.display())]
+    Io { doing: &'static str, path: PathBuf, cause: io::Error },
+    #[error("the output `{path}` is not among the objects of the cache ({digest}): it was removed while the run needed it. Run again")]
+    ObjectMissing { path: String, digest: Digest },
+    #[error("this cache was opened to read only")]
+    ReadOnly,
+}
+
+#[derive(Debug)]
+pub struct Cache {
+    folder: PathBuf,
+    run: String,
+    index: Index,
+}
+
+impl Cache {
+    /// For a run that will look and remember. `folder` is `.tulpar/cache`; it is made if need be.
+    pub fn open(folder: &Path, run: &str) -> Result<Self, CacheError> {
+        Ok(Self { folder: folder.to_owned(), run: run.to_owned(), index: Index::open(folder, true)? })
+    }
+
+    /// For `--dry-run`, `explain` and `lineage`. Writes nothing; a cache that is not there is empty.
+    pub fn open_to_read(folder: &Path) -> Result<Self, CacheError> {
+        Ok(Self { folder: folder.to_owned(), run: String::new(), index: Index::open(folder, false)? })
+    }
+
+    /// Whether the result of this key is here; if not, what differs from the last run of the job of this
+    /// name. A hit is counted as a use, and its objects stay until this process ends.
+    pub fn look(&mut self, name: &str, key: &Key) -> Cached {
+        let digest = key.digest();
+        match self.find(&digest) {
+            Some(found) => self.check(name, digest, found),
+            None => Cached::Miss(self.why(name, key)),
+        }
+    }
+
+    fn find(&mut self, digest: &Digest) -> Option<Found> {
+        if let Some(found) = self.index.read(digest) {
+            return Some(found);
+        }
+        // Another run in this folder may have made it since.
+        if self.index.refresh() { self.index.read(digest) } else { None }
+    }
+
+    fn check(&mut self, name: &str, digest: Digest, found: Found) -> Cached {
+        let gone = Cached::Miss(Reason::OutputsGone);
+        if found.gone {
+            return gone;
+        }
+        // Until the use is written down, nobody may collect what was just seen.
+        let Ok(_held) = self.index.share() else {
+            return gone;
+        };
+        let mut stamps = Vec::with_capacity(found.entry.outputs.len());
+        let mut restamp = found.entry.name != name;
+        for (output, stamp) in found.entry.outputs.iter().zip(&found.stamps) {
+            match objects::check(&self.folder, output, *stamp, self.index.is_writable()) {
+                Check::Whole => stamps.push(*stamp),
+                Check::Touched(stamp) => {
+                    restamp = true;
+                    stamps.push(stamp);
+                }
+                Check::Gone => return gone,
+            }
+        }
+        if self.index.is_writable() {
+            // Failing to write a use down costs at most an early collection.
+            let _ = if restamp {
+                self.index.append_entry(digest, name, &found.entry.run, &found.entry.key, &found.entry.outputs, &stamps)
+            } else {
+                Ok(())
+            };
+            let _ = self.index.append_use(digest, &self.run);
+        }
+        Cached::Hit { outputs: found.entry.outputs, run: found.entry.run }
+    }
+
+    fn why(&self, name: &str, key: &Key) -> Reason {
+        match self.index.last(name) {
+            None => Reason::New,
+            Some(last) => match changes(&last.entry.key, key) {
+                changes if changes.is_empty() => Reason::OutputsGone,
+                changes => Reason::Changed(changes),
+            },
+        }
+    }
+
+    /// Keeps the outputs of a job under its key. The objects must be there.
+    pub fn remember(&mut self, name: &str, key: &Key, outputs: &[OutputFile]) -> Result<(), CacheError> {
+        let _held = self.index.share()?;
+        let stamps = self.stamps(outputs)?;
+        self.index.append_entry(key.digest(), name, &self.run, key, outputs, &stamps)
+    }
+
+    /// Keeps the outputs of a job without a key (`cache: off`) as long as this run is kept.
+    pub fn hold(&mut self, outputs: &[OutputFile]) -> Result<(), CacheError> {
+        let _held = self.index.share()?;
+        self.stamps(outputs)?;
+        self.index.append_held(&self.run, outputs)
+    }
+
+    fn stamps(&self, outputs: &[OutputFile]) -> Result<Vec<i64>, CacheError> {
+        outputs
+            .iter()
+            .map(|output| {
+                objects::stamp(&self.folder, output).ok_or_else(|| CacheError::ObjectMissing {
+                    path: output.path.clone(),
+                    digest: output.digest,
+                })
+            })
+            .collect()
+    }
+
+    /// What is remembered of the last run of a job, whether or not its outputs are still here.
+    pub fn last(&self, name: &str) -> Option<Remembered> {
+        self.index.last(name).map(|found| found.entry)
+    }
+
+    /// Where the content of a digest lies.
+    pub fn object(&self, digest: &Digest) -> PathBuf {
+        object_path(&self.folder, digest)
+    }
+
+    pub fn entries(&self) -> usize {
+        self.index.len()
+    }
+
+    /// Objects and bytes in a cache. Walks all objects.
+    pub fn size(folder: &Path) -> Result<CacheSize, CacheError> {
+        objects::size(folder)
+    }
+
+    /// Removes what no entry refers to, then the entries that were not used for the longest time, until
+    /// the objects are no larger than `quota`. Never what `keep` names or a live run needs.
+    pub fn gc(folder: &Path, quota: Option<u64>, keep: &Keep, dry: bool) -> Result<Collected, CacheError> {
+        collect::collect(folder, quota, keep, dry)
+    }
+}
+
+/// In the order of the key's parts; inputs by name.
+fn changes(before: &Key, now: &Key) -> Vec<Change> {
+    let mut changes = Vec::new();
+    for (part, before, now) in [
+        (KeyPart::Command, &before.command, &now.command),
+        (KeyPart::Environment, &before.environment, &now.environment),
+        (KeyPart::Outputs, &before.outputs, &now.outputs),
+    ] {
+        if before != now {
+            changes.push(Change { part, before: before.clone(), now: now.clone() });
+        }
+    }
+    let mut names: Vec<&String> = before.inputs.keys().chain(now.inputs.keys()).collect();
+    names.sort_unstable();
+    names.dedup();
+    for name in names {
+        let (before, now) = (before.inputs.get(name), now.inputs.get(name));
+        if before != now {
+            let short = |digest: Option<&Digest>| digest.map(Digest::short).unwrap_or_default();
+            changes.push(Change { part: KeyPart::Input(name.clone()), before: short(before), now: short(now) });
+        }
+    }
+    changes
+}
