@@ -199,6 +199,8 @@ pub struct Publication {
     pub name: String,
     /// Absent when the task is not to be cached, or came from the cache itself.
     pub key: Option<Box<Key>>,
+    /// It came from the cache.
+    pub reused: bool,
     pub outputs: Arc<[OutputFile]>,
     /// Positions of outputs that are not to be shown.
     pub temporary: Vec<u32>,

@@ -1,4 +1,13 @@
-//! (opens with what it is)
+//! The doing half of Tulpar: the driver loop, the journal, executors, the cache, files in and out.
+//!
+//! It decides nothing that the engine decides, and knows no SQL, no HTML and no terminal.
 
+pub mod cache;
 pub mod data;
+// pub mod driver;
+pub mod environments;
+pub mod executor;
+pub mod folder;
 pub mod journal;
+pub mod local;
+pub mod machine;

@@ -298,6 +298,9 @@ impl Engine {
         if self.stopping.is_some() {
             return None;
         }
+        if !self.due.is_empty() {
+            return Some(Timestamp(0));
+        }
         self.backoff.first().map(|(until, _)| *until)
     }
 

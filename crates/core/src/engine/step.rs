@@ -12,6 +12,9 @@ use crate::workflow::condition;
 use crate::workflow::{Operand, Value};
 use std::collections::BTreeMap;
 
+/// Looks that one step asks for: a key is much larger than a job, and a million may be due at once.
+const MOST_LOOKS: usize = 4096;
+
 impl Engine {
     /// Takes what the world said and decides. The events are applied already; the actions are to be
     /// performed once the events are durable.
@@ -89,7 +92,7 @@ impl Engine {
         match cached {
             Cached::Hit { outputs, run } => {
                 self.record(now, Event::Reused { job, key, run, outputs }, step);
-                self.publish(job, false, step);
+                self.publish(job, true, step);
             }
             Cached::Miss(reason) => {
                 self.record(now, Event::Missed { job, key: Some(key), reason }, step);
@@ -123,7 +126,7 @@ impl Engine {
         let ending = report.ending.clone();
         self.record(now, Event::Ended { attempt, report }, step);
         if ending.is_success() {
-            self.publish(job, true, step);
+            self.publish(job, false, step);
             return;
         }
         if ending == Ending::Cancelled {
@@ -135,26 +138,26 @@ impl Engine {
     }
 
     /// Makes the results of a job visible and, if it ran here, reusable.
-    fn publish(&self, job: JobId, ran: bool, step: &mut Step) {
-        let set = self.graph.set_of(job);
-        let outputs = self.outputs(job).cloned().unwrap_or_default();
-        let remember = ran && self.policy.cache && self.cacheable(set);
-        if outputs.is_empty() && !remember {
-            return;
+    fn publish(&self, job: JobId, reused: bool, step: &mut Step) {
+        let publication = self.publication(job, reused);
+        if !publication.outputs.is_empty() || publication.key.is_some() {
+            step.actions.push(Action::Publish(Box::new(publication)));
         }
-        step.actions.push(Action::Publish(Box::new(self.publication(job, remember))));
     }
 
-    /// What there is to show of a job that ended well; with the key when it shall be reusable.
-    pub fn publication(&self, job: JobId, remember: bool) -> Publication {
-        let task = self.plan().task(self.graph.set_of(job));
+    /// What there is to show of a job that ended well; with its key when it ran and may be reused.
+    pub fn publication(&self, job: JobId, reused: bool) -> Publication {
+        let set = self.graph.set_of(job);
+        let task = self.plan().task(set);
         let temporary = (0..task.outputs.len() as u32)
             .filter(|output| task.outputs[*output as usize].temporary)
             .collect();
+        let remember = !reused && self.policy.cache && self.cacheable(set);
         Publication {
             job,
             name: self.graph.name(job),
             key: remember.then(|| Box::new(self.spec_context().key(job))),
+            reused,
             outputs: self.outputs(job).cloned().unwrap_or_default(),
             temporary,
         }
@@ -239,7 +242,10 @@ impl Engine {
     }
 
     fn looks(&mut self, now: Timestamp, step: &mut Step) {
-        while let Some(job) = self.due.pop_front() {
+        let before = step.actions.len();
+        while step.actions.len() - before < MOST_LOOKS
+            && let Some(job) = self.due.pop_front()
+        {
             if self.state(job) != State::Looking {
                 continue;
             }

@@ -1,7 +1,7 @@
 //! From a job to what is run: its files, its command with every value in place, its cache key.
 
 use super::graph::Graph;
-use super::scatter::Bound;
+use super::scatter::{self, Bound};
 use crate::event::Key;
 use crate::ids::{AttemptId, Digest, JobId};
 use crate::job::{CommandLine, InputFile, InputFiles, JobSpec, OutputFile, OutputSpec, Source};
@@ -246,12 +246,32 @@ impl Names<'_> {
             .collect()
     }
 
+    fn input_values(&self, input: &InputFiles, attribute: &str) -> Option<Values<'static>> {
+        match attribute {
+            "list" => return Some(Values::one(list_path(&input.name))),
+            "index" => {
+                let axes = self.context.graph.axes_of(self.context.graph.set_of(self.job));
+                let row = axes
+                    .iter()
+                    .zip(scatter::rows(axes, self.context.graph.index_of(self.job)))
+                    .find_map(|(axis, row)| axis.names.contains(&input.name).then_some(row))?;
+                return Some(Values::one((row + 1).to_string()));
+            }
+            _ => {}
+        }
+        let paths: Vec<&str> = input.files.iter().map(|file| file.path.as_str()).collect();
+        Some(match template::file_values(&paths, attribute)? {
+            Values::One(one) => Values::one(one.into_owned()),
+            Values::Many(many) => Values::many(many.into_iter().map(|one| one.into_owned())),
+        })
+    }
+
     fn look_up(&self, name: &str, attribute: &str) -> Option<Values<'static>> {
         if let Some(input) = self.inputs.iter().find(|input| input.name == name) {
-            return file_attribute(name, &input.files, attribute);
+            return self.input_values(input, attribute);
         }
         if let Some(output) = self.outputs.iter().find(|output| output.name == name) {
-            return output_attribute(output, attribute);
+            return output_values(output, attribute);
         }
         if let Some(value) = self.context.value(self.job, name) {
             return Some(Values::one(value.to_string()));
@@ -265,6 +285,17 @@ impl Names<'_> {
     }
 }
 
+/// A directory is meant by its path, and so is the place of a pattern: a glob would match nothing yet.
+fn output_values(output: &OutputSpec, attribute: &str) -> Option<Values<'static>> {
+    match (attribute, output.kind) {
+        ("", OutputKind::Pattern) | ("dir", OutputKind::Pattern | OutputKind::File) => {
+            Some(Values::one(template::output_directory(&output.path).to_owned()))
+        }
+        ("", _) | ("dir", OutputKind::Directory) => Some(Values::one(output.path.clone())),
+        _ => None,
+    }
+}
+
 /// Reading the workflow has refused every template that cannot be rendered.
 fn as_written<E>(template: &Template) -> impl FnOnce(E) -> String + '_ {
     |_| template.0.to_string()
@@ -272,60 +303,6 @@ fn as_written<E>(template: &Template) -> impl FnOnce(E) -> String + '_ {
 
 fn list_path(name: &str) -> String {
     format!(".tulpar-lists/{name}")
-}
-
-fn file_attribute(name: &str, files: &[InputFile], attribute: &str) -> Option<Values<'static>> {
-    let first = files.first().map(|file| file.path.as_str()).unwrap_or_default();
-    let base = first.rsplit('/').next().unwrap_or(first);
-    let text = match attribute {
-        "" => match files {
-            [one] => one.path.clone(),
-            many => return Some(Values::many(many.iter().map(|file| file.path.clone()))),
-        },
-        "list" => list_path(name),
-        "dir" => common_parent(files),
-        "count" => files.len().to_string(),
-        "name" => base.to_owned(),
-        "stem" => match base.rsplit_once('.') {
-            Some((stem, _)) if !stem.is_empty() => stem.to_owned(),
-            _ => base.to_owned(),
-        },
-        "ext" => match base.rsplit_once('.') {
-            Some((stem, extension)) if !stem.is_empty() => extension.to_owned(),
-            _ => String::new(),
-        },
-        _ => return None,
-    };
-    Some(Values::one(text))
-}
-
-/// An output that is a pattern is named by its fixed folder: a glob on a command line would match nothing yet.
-fn output_attribute(output: &OutputSpec, attribute: &str) -> Option<Values<'static>> {
-    let parent = |path: &str| match path.rsplit_once('/') {
-        Some((parent, _)) => parent.to_owned(),
-        None => ".".to_owned(),
-    };
-    let text = match (attribute, output.kind) {
-        ("" | "dir", OutputKind::Pattern) => {
-            let fixed = output.path.split(['*', '?', '[', '{']).next().unwrap_or_default();
-            parent(fixed)
-        }
-        ("", _) | ("dir", OutputKind::Directory) => output.path.clone(),
-        ("dir", OutputKind::File) => parent(&output.path),
-        _ => return None,
-    };
-    Some(Values::one(text))
-}
-
-fn common_parent(files: &[InputFile]) -> String {
-    let mut parents = files.iter().map(|file| file.path.rsplit_once('/').map_or("", |(parent, _)| parent));
-    let mut common = parents.next().unwrap_or("");
-    for parent in parents {
-        while !(parent == common || common.is_empty() || parent.starts_with(&format!("{common}/"))) {
-            common = common.rsplit_once('/').map_or("", |(shorter, _)| shorter);
-        }
-    }
-    if common.is_empty() { ".".to_owned() } else { common.to_owned() }
 }
 
 fn kind_mark(output: &OutputSpec) -> &'static str {

@@ -1,0 +1,8 @@
+//! What the benchmarks share: memory of this process, and words for numbers.
+
+/// The largest resident size of this process so far, in MB.
+pub fn peak_memory_mb() -> f64 {
+    let text = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let line = text.lines().find(|line| line.starts_with("VmHWM:")).unwrap_or_default();
+    line.split_whitespace().nth(1).and_then(|kilobytes| kilobytes.parse::<f64>().ok()).unwrap_or(0.0) / 1024.0
+}

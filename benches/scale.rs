@@ -1,0 +1,113 @@
+//! Does the cost of an event grow with the plan? A thousand to a million tasks, from one scatter and from
+//! as many entries in a workflow file: read, check, plan and run in virtual time.
+//!
+//! `cargo bench -p tulpar-benches --bench scale [-- LARGEST]`
+
+#![expect(clippy::print_stdout, reason = "a benchmark prints")]
+
+use std::collections::BTreeMap;
+use std::fmt::Write;
+use std::sync::Arc;
+use std::time::Instant;
+use tulpar_benches::peak_memory_mb;
+use tulpar_core::engine::Policy;
+use tulpar_core::event::Outcome;
+use tulpar_core::plan::Plan;
+use tulpar_core::resources::Capacity;
+use tulpar_core::site::{Node, Site};
+use tulpar_core::units::Bytes;
+use tulpar_core::workflow;
+use tulpar_sim::{Faults, Simulation, World};
+
+fn main() {
+    if let Ok(row) = std::env::var("TULPAR_BENCH_ROW") {
+        let (shape, tasks) = row.split_once(' ').expect("shape and number");
+        return measure(shape, tasks.parse().expect("a number"));
+    }
+    let largest = std::env::args().filter_map(|word| word.parse::<u64>().ok()).next_back().unwrap_or(1_000_000);
+    let program = std::env::current_exe().expect("this program");
+    println!("shape    tasks     read s  check s  plan s  run s   total s  µs/event  peak MB");
+    for shape in ["scatter", "graph"] {
+        let mut tasks = 1000;
+        while tasks <= largest {
+            // A process of its own a row, so that the peak of memory is its own.
+            let row = format!("{shape} {tasks}");
+            let status = std::process::Command::new(&program).env("TULPAR_BENCH_ROW", &row).status();
+            assert!(status.is_ok_and(|status| status.success()), "{row} failed");
+            tasks *= 10;
+        }
+    }
+}
+
+fn measure(shape: &str, tasks: u64) {
+    let text = match shape {
+        "scatter" => scatter(tasks),
+        _ => graph(tasks),
+    };
+    let begun = Instant::now();
+    let (workflow, findings) = workflow::read(&text, &BTreeMap::new());
+    let workflow = workflow.unwrap_or_else(|| panic!("{findings:?}"));
+    let read = begun.elapsed();
+    let site = site();
+    let findings = workflow::check(&workflow, None, Some(&site));
+    assert!(findings.is_empty(), "{findings:?}");
+    let check = begun.elapsed() - read;
+    drop(text);
+    let plan = Arc::new(Plan::new(workflow, Vec::new(), site));
+    let policy = Policy { cache: false, ..Policy::default() };
+    let mut simulation = Simulation::new(plan, policy, World::new(1, Faults::default())).expect("no cycle");
+    simulation.keep_events = false;
+    let planned = begun.elapsed() - check - read;
+    let mut events = 0u64;
+    let outcome = simulation.run_watched(|_, step| events += step.len() as u64);
+    assert_eq!(outcome, Some(Outcome::Done));
+    let total = begun.elapsed();
+    let run = total - planned - check - read;
+    println!(
+        "{shape:<8} {tasks:<9} {:<7.2} {:<8.2} {:<7.2} {:<7.2} {:<8.2} {:<9.2} {:.0}",
+        read.as_secs_f64(),
+        check.as_secs_f64(),
+        planned.as_secs_f64(),
+        run.as_secs_f64(),
+        total.as_secs_f64(),
+        run.as_secs_f64() * 1e6 / events as f64,
+        peak_memory_mb(),
+    );
+}
+
+fn scatter(tasks: u64) -> String {
+    format!(
+        "workflow: scatter\ntasks:\n  work:\n    for: {{i: 1..{tasks}}}\n    out: {{o: out/{{i}}.txt}}\n    run: work {{i}} {{o}}\n"
+    )
+}
+
+/// Each task needs two earlier ones: one near, one far.
+fn graph(tasks: u64) -> String {
+    let mut text = String::from("workflow: graph\ntasks:\n");
+    for i in 0..tasks {
+        if i == 0 {
+            text.push_str("  t0: {out: {o: t0.txt}, run: 'work {o}'}\n");
+            continue;
+        }
+        let far = (i / 2).max(i.saturating_sub(1000));
+        let near = i - 1 - (i * 7919) % i.min(50);
+        let inputs = if far == near { format!("a: t{far}.o") } else { format!("a: t{far}.o, b: t{near}.o") };
+        let _ = writeln!(text, "  t{i}: {{in: {{{inputs}}}, out: {{o: t{i}.txt}}, run: 'work {{a}} {{o}}'}}");
+    }
+    text
+}
+
+fn site() -> Site {
+    let nodes = (0..64)
+        .map(|index| Node {
+            name: format!("node{index:02}"),
+            capacity: Capacity {
+                milli_cpus: 64_000,
+                memory: Bytes(256 << 30),
+                disk: Bytes(1 << 40),
+                gpus: Vec::new(),
+            },
+        })
+        .collect();
+    Site { name: "cluster".into(), nodes }
+}

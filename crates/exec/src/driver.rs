@@ -1,0 +1,281 @@
+//! The driver loop: drain what the world said, step, make the events durable with one fsync, only then act.
+//!
+//! It decides nothing and never waits for a site: executors answer through a channel. Crash-safety is the
+//! order of three lines in [`Driver::turn`].
+
+use crate::cache::Cache;
+use crate::executor::{Executor, Observation};
+use crate::folder::{Project, RunFolder};
+use crate::journal::{Journal, JournalError};
+use crate::local::now;
+use crate::publish::Publisher;
+use crossbeam_channel::{Receiver, RecvTimeoutError, after, never, select};
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+use tulpar_core::engine::{Engine, State};
+use tulpar_core::event::{
+    Action, Answer, Cached, Event, FieldQuery, Input, Outcome, Publication, Reason, Stopping,
+};
+use tulpar_core::ids::JobId;
+use tulpar_core::job::{InputFile, Source};
+use tulpar_core::units::Timestamp;
+
+/// How often the driver looks whether another process wants something cancelled.
+const ASKED_EVERY: Duration = Duration::from_secs(1);
+/// More inputs than this wait for the next turn, so that what was decided is acted upon soon.
+const MOST_INPUTS: usize = 4096;
+
+#[derive(Debug, thiserror::Error)]
+pub enum DriveError {
+    #[error(transparent)]
+    Journal(#[from] JournalError),
+    #[error("the part that runs tasks has stopped; this is a bug in Tulpar")]
+    ExecutorGone,
+}
+
+/// Who watches a run: progress displays, live pages, tests.
+pub trait Observer {
+    fn stepped(&mut self, engine: &Engine, at: Timestamp, events: &[Event]);
+    /// Something worth saying that stops nothing.
+    fn warned(&mut self, message: String);
+    /// Called about every second, so that a display can show the time passing.
+    fn ticked(&mut self, _engine: &Engine) {}
+}
+
+pub struct Driver<'a> {
+    pub engine: Engine,
+    pub journal: Journal,
+    pub executor: Box<dyn Executor>,
+    pub observations: Receiver<Observation>,
+    /// What the user wants of the run, for example by Ctrl-C.
+    pub stops: Receiver<Stopping>,
+    pub cache: Cache,
+    pub publisher: Publisher,
+    pub project: Project,
+    pub folder: RunFolder,
+    pub observer: &'a mut dyn Observer,
+}
+
+impl Driver<'_> {
+    /// Runs to the end, and leaves nothing running.
+    pub fn run(mut self, first: Vec<Event>) -> Result<Outcome, DriveError> {
+        let result = self.turns(first);
+        self.executor.shutdown();
+        for problem in self.publisher.finish() {
+            self.observer.warned(problem);
+        }
+        result
+    }
+
+    fn turns(&mut self, first: Vec<Event>) -> Result<Outcome, DriveError> {
+        self.begin(first)?;
+        let mut inputs = vec![Input::Begin];
+        let mut asked = Instant::now();
+        loop {
+            if let Some(outcome) = self.turn(&mut inputs)? {
+                return Ok(outcome);
+            }
+            if inputs.is_empty() {
+                self.wait(&mut inputs)?;
+            }
+            self.drain(&mut inputs);
+            if asked.elapsed() >= ASKED_EVERY {
+                asked = Instant::now();
+                self.take_cancellations(&mut inputs);
+                self.observer.ticked(&self.engine);
+            }
+        }
+    }
+
+    /// The first events of a run or of its resumption, and what became of attempts of an earlier driver.
+    fn begin(&mut self, first: Vec<Event>) -> Result<(), DriveError> {
+        let at = now();
+        for event in &first {
+            self.engine.apply(at, event);
+        }
+        self.journal.append(at, &first)?;
+        self.observer.stepped(&self.engine, at, &first);
+        let live: Vec<_> = self.engine.live().map(|(attempt, ..)| attempt).collect();
+        self.executor.reconcile(&live);
+        if first.iter().any(|event| matches!(event, Event::RunResumed { .. })) {
+            self.publish_again();
+        }
+        Ok(())
+    }
+
+    /// Decide, make durable, act: in this order, whatever happens.
+    fn turn(&mut self, inputs: &mut Vec<Input>) -> Result<Option<Outcome>, DriveError> {
+        let at = now();
+        let step = self.engine.step(at, std::mem::take(inputs));
+        crash_point("decided");
+        if !step.events.is_empty() {
+            self.journal.append(at, &step.events)?;
+            crash_point("durable");
+            self.observer.stepped(&self.engine, at, &step.events);
+        }
+        let outcome = self.act(step.actions, inputs);
+        crash_point("acted");
+        Ok(outcome)
+    }
+
+    fn act(&mut self, actions: Vec<Action>, inputs: &mut Vec<Input>) -> Option<Outcome> {
+        let mut outcome = None;
+        let mut submissions = Vec::new();
+        for action in actions {
+            match action {
+                Action::Submit(spec) => submissions.push(spec),
+                Action::Look { job, name, key, fields } => {
+                    let cached = match key {
+                        Some(key) => self.cache.look(&name, &key),
+                        None => Cached::Miss(Reason::CacheOff),
+                    };
+                    let fields = self.read_fields(&fields);
+                    inputs.push(Input::Looked { job, answer: Answer { cached, fields } });
+                }
+                Action::Cancel { attempts, ending } => self.executor.cancel(&attempts, &ending),
+                Action::Publish(publication) => self.publish(*publication),
+                Action::Finish(finished) => outcome = Some(finished),
+            }
+        }
+        if !submissions.is_empty() {
+            self.executor.submit(submissions);
+        }
+        outcome
+    }
+
+    /// Remembers a job's results for later runs and shows them. Both may be done again without harm.
+    fn publish(&mut self, publication: Publication) {
+        let remembered = match &publication.key {
+            Some(key) => self.cache.remember(&publication.name, key, &publication.outputs),
+            None if publication.reused || publication.outputs.is_empty() => Ok(()),
+            None => self.cache.hold(&publication.outputs),
+        };
+        if let Err(error) = remembered {
+            self.observer.warned(format!("cannot keep the results of {}: {error}", publication.name));
+        }
+        self.publisher.publish(publication);
+    }
+
+    /// An earlier driver may have died between making results durable and showing them.
+    fn publish_again(&mut self) {
+        for job in (0..self.engine.graph().len()).map(JobId::from) {
+            if self.engine.state(job) != State::Done {
+                continue;
+            }
+            let mut publication = self.engine.publication(job, false);
+            let known = publication.key.as_ref().is_some_and(|key| {
+                matches!(self.cache.look(&publication.name, key), Cached::Hit { .. })
+            });
+            if known {
+                publication.key = None;
+                publication.reused = true;
+            }
+            self.publish(publication);
+        }
+    }
+
+    fn wait(&mut self, inputs: &mut Vec<Input>) -> Result<(), DriveError> {
+        let tick = after(ASKED_EVERY);
+        let deadline = match self.engine.next_deadline() {
+            Some(until) => after(until.since(now())),
+            None => never(),
+        };
+        select! {
+            recv(self.observations) -> observation => match observation {
+                Ok(observation) => inputs.push(input(observation)),
+                Err(_) => return Err(DriveError::ExecutorGone),
+            },
+            recv(self.stops) -> stop => inputs.extend(stop.map(|how| Input::Stop { how })),
+            recv(deadline) -> _ => inputs.push(Input::Clock),
+            recv(tick) -> _ => {}
+        }
+        Ok(())
+    }
+
+    fn drain(&mut self, inputs: &mut Vec<Input>) {
+        while inputs.len() < MOST_INPUTS {
+            match self.observations.recv_timeout(Duration::ZERO) {
+                Ok(observation) => inputs.push(input(observation)),
+                Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => break,
+            }
+        }
+        inputs.extend(self.stops.try_iter().map(|how| Input::Stop { how }));
+    }
+
+    /// Takes what `tulpar cancel` left in the run's folder.
+    fn take_cancellations(&mut self, inputs: &mut Vec<Input>) {
+        let path = self.folder.cancellations();
+        let taken = path.with_extension("taken");
+        if std::fs::rename(&path, &taken).is_err() {
+            return;
+        }
+        let text = std::fs::read_to_string(&taken).unwrap_or_default();
+        for name in text.lines().filter(|line| !line.is_empty()) {
+            if name == "*" {
+                inputs.push(Input::Stop { how: Stopping::Cancel });
+                continue;
+            }
+            let graph = self.engine.graph();
+            let jobs: Vec<_> = match (graph.job_named(name), graph.plan().set_named(name)) {
+                (Some(job), _) => vec![job],
+                (None, Some(set)) => graph.jobs_of(set).into_iter().flatten().collect(),
+                (None, None) => Vec::new(),
+            };
+            inputs.extend(jobs.into_iter().map(|job| Input::Cancel { job }));
+        }
+    }
+
+    fn read_fields(&self, queries: &[FieldQuery]) -> BTreeMap<(String, String), serde_json::Value> {
+        let mut fields = BTreeMap::new();
+        for query in queries {
+            let value = std::fs::read(self.path_of(&query.file))
+                .ok()
+                .and_then(|bytes| serde_json::from_slice::<serde_json::Value>(&bytes).ok())
+                .and_then(|json| json.pointer(&query.pointer).cloned());
+            if let Some(value) = value {
+                fields.insert((query.input.clone(), query.pointer.clone()), value);
+            }
+        }
+        fields
+    }
+
+    fn path_of(&self, file: &InputFile) -> PathBuf {
+        match &file.source {
+            Source::Path(path) => self.project.root().join(path),
+            Source::Object => {
+                let hex = file.digest.hex();
+                self.project.objects().join(&hex[..2]).join(&hex[2..])
+            }
+        }
+    }
+}
+
+fn input(observation: Observation) -> Input {
+    match observation {
+        Observation::Started(attempt) => Input::Started { attempt },
+        Observation::Ended(attempt, report) => Input::Ended { attempt, report },
+        Observation::Held(attempt, reason) => Input::Held { attempt, reason },
+        Observation::Released(attempt) => Input::Released { attempt },
+    }
+}
+
+/// Dies here, without any goodbye, when the tests ask for it: `TULPAR_CRASH=durable:17` is the
+/// seventeenth time that the driver comes by the point `durable`.
+fn crash_point(name: &str) {
+    use std::sync::OnceLock;
+    use std::sync::atomic::{AtomicU64, Ordering};
+    static WANTED: OnceLock<Option<(String, u64)>> = OnceLock::new();
+    static PASSED: AtomicU64 = AtomicU64::new(0);
+    let wanted = WANTED.get_or_init(|| {
+        let text = std::env::var("TULPAR_CRASH").ok()?;
+        let (point, count) = text.split_once(':')?;
+        Some((point.to_owned(), count.parse().ok()?))
+    });
+    if let Some((point, count)) = wanted
+        && point == name
+        && PASSED.fetch_add(1, Ordering::Relaxed) + 1 == *count
+    {
+        std::process::abort();
+    }
+}

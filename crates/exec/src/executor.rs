@@ -1,0 +1,32 @@
+//! What the driver asks of a place that runs attempts, and what such a place says back.
+//!
+//! Batches go in by calls that never wait; what happens comes back through one channel, late, repeated
+//! or not at all: lateness is part of the contract, and the engine takes what is stale for stale.
+
+use tulpar_core::ids::AttemptId;
+use tulpar_core::job::{Ending, JobSpec, Report};
+
+/// What an executor says about an attempt.
+#[derive(Clone, Debug)]
+pub enum Observation {
+    Started(AttemptId),
+    Ended(AttemptId, Box<Report>),
+    /// Stopped by the site until a person releases it, with the site's reason.
+    Held(AttemptId, String),
+    Released(AttemptId),
+}
+
+pub trait Executor {
+    /// Takes attempts over. Each will be observed to end, unless this process dies first.
+    fn submit(&mut self, batch: Vec<Box<JobSpec>>);
+
+    /// Ends attempts; they shall report this ending. Unknown ones are ignored: they have ended already.
+    fn cancel(&mut self, attempts: &[AttemptId], ending: &Ending);
+
+    /// After a restart of the driver: says what became of attempts that an earlier driver submitted.
+    /// Each is observed again sooner or later, `NodeLost` when nothing is known of it.
+    fn reconcile(&mut self, attempts: &[AttemptId]);
+
+    /// Ends everything that still runs and gives its resources back.
+    fn shutdown(self: Box<Self>);
+}

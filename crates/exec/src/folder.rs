@@ -1,0 +1,217 @@
+//! Where things lie: the project folder, its `.tulpar`, and the folder of one run.
+//!
+//! Only names and creation; what is inside the files is for those who write them.
+
+use serde::{Deserialize, Serialize};
+use std::fs::{self, File};
+use std::io::{self, BufReader, BufWriter, Write};
+use std::path::{Path, PathBuf};
+use tulpar_core::engine::Policy;
+use tulpar_core::plan::Plan;
+
+#[derive(Debug, thiserror::Error)]
+pub enum FolderError {
+    #[error("cannot {doing} {}: {source}", .path.display())]
+    Io { doing: &'static str, path: PathBuf, source: io::Error },
+    #[error("no run is called `{0}`")]
+    NoSuchRun(String),
+    #[error("there is no run here yet")]
+    NoRuns,
+    #[error("{} is not a plan of this Tulpar: {source}", .path.display())]
+    Plan { path: PathBuf, source: serde_json::Error },
+}
+
+/// The folder that holds the workflow; everything of Tulpar's is in `.tulpar` beside it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Project {
+    root: PathBuf,
+}
+
+impl Project {
+    pub fn new(root: &Path) -> Result<Self, FolderError> {
+        let root = root.canonicalize().map_err(|source| FolderError::Io {
+            doing: "open the folder",
+            path: root.to_owned(),
+            source,
+        })?;
+        Ok(Self { root })
+    }
+
+    pub fn root(&self) -> &Path {
+        &self.root
+    }
+
+    pub fn runs(&self) -> PathBuf {
+        self.root.join(".tulpar/runs")
+    }
+
+    pub fn cache(&self) -> PathBuf {
+        self.root.join(".tulpar/cache")
+    }
+
+    pub fn objects(&self) -> PathBuf {
+        self.cache().join("objects")
+    }
+
+    pub fn store(&self) -> PathBuf {
+        self.root.join(".tulpar/store.sqlite")
+    }
+
+    pub fn results(&self) -> PathBuf {
+        self.root.join("results")
+    }
+
+    /// Makes the folder of a new run: `<workflow>-<n>` with the next free number.
+    pub fn new_run(&self, workflow: &str) -> Result<RunFolder, FolderError> {
+        let runs = self.runs();
+        fs::create_dir_all(&runs).map_err(io_error("create", &runs))?;
+        let mut number = self.numbered(workflow)?.last().map_or(1, |last| last + 1);
+        loop {
+            let name = format!("{workflow}-{number}");
+            let path = runs.join(&name);
+            match fs::create_dir(&path) {
+                Ok(()) => {
+                    sync_folder(&runs)?;
+                    return Ok(RunFolder { name, path });
+                }
+                // Another run was started at the same moment.
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => number += 1,
+                Err(error) => return Err(io_error("create", &path)(error)),
+            }
+        }
+    }
+
+    fn numbered(&self, workflow: &str) -> Result<Vec<u64>, FolderError> {
+        let mut numbers: Vec<u64> = self
+            .run_names()?
+            .iter()
+            .filter_map(|name| name.strip_prefix(workflow)?.strip_prefix('-')?.parse().ok())
+            .collect();
+        numbers.sort_unstable();
+        Ok(numbers)
+    }
+
+    fn run_names(&self) -> Result<Vec<String>, FolderError> {
+        let runs = self.runs();
+        let entries = match fs::read_dir(&runs) {
+            Ok(entries) => entries,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+            Err(error) => return Err(io_error("list", &runs)(error)),
+        };
+        Ok(entries.flatten().filter_map(|entry| entry.file_name().into_string().ok()).collect())
+    }
+
+    /// All runs, the oldest first.
+    pub fn all_runs(&self) -> Result<Vec<RunFolder>, FolderError> {
+        let mut found: Vec<(std::time::SystemTime, RunFolder)> = self
+            .run_names()?
+            .into_iter()
+            .filter_map(|name| {
+                let path = self.runs().join(&name);
+                let created = fs::metadata(path.join("plan.json")).ok()?.modified().ok()?;
+                Some((created, RunFolder { name, path }))
+            })
+            .collect();
+        found.sort_by(|a, b| (a.0, &a.1.name).cmp(&(b.0, &b.1.name)));
+        Ok(found.into_iter().map(|(_, run)| run).collect())
+    }
+
+    /// The run with this name, or the latest.
+    pub fn run(&self, name: Option<&str>) -> Result<RunFolder, FolderError> {
+        let mut runs = self.all_runs()?;
+        match name {
+            None => runs.pop().ok_or(FolderError::NoRuns),
+            Some(name) => runs
+                .into_iter()
+                .find(|run| run.name == name)
+                .ok_or_else(|| FolderError::NoSuchRun(name.to_owned())),
+        }
+    }
+}
+
+/// The folder of one run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RunFolder {
+    pub name: String,
+    pub path: PathBuf,
+}
+
+/// What is needed to go on with a run: written once, before the first event.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct SavedRun {
+    /// The version of Tulpar that made the plan.
+    pub version: String,
+    /// The workflow's file, relative to the project where it is inside.
+    pub workflow_file: String,
+    pub policy: Policy,
+    pub plan: Plan,
+}
+
+impl RunFolder {
+    pub fn journal(&self) -> PathBuf {
+        self.path.join("journal.jsonl")
+    }
+
+    pub fn records(&self) -> PathBuf {
+        self.path.join("records.jsonl")
+    }
+
+    pub fn attempts(&self) -> PathBuf {
+        self.path.join("attempts")
+    }
+
+    pub fn checkpoints(&self) -> PathBuf {
+        self.path.join("checkpoints")
+    }
+
+    /// What other processes ask of the driver: one job name a line, or `*` for the whole run.
+    pub fn cancellations(&self) -> PathBuf {
+        self.path.join("cancel")
+    }
+
+    pub fn plan(&self) -> PathBuf {
+        self.path.join("plan.json")
+    }
+
+    pub fn save(&self, saved: &SavedRun) -> Result<(), FolderError> {
+        let path = self.plan();
+        let temporary = self.path.join("plan.json.new");
+        let file = File::create(&temporary).map_err(io_error("create", &temporary))?;
+        let mut writer = BufWriter::new(file);
+        serde_json::to_writer(&mut writer, saved)
+            .map_err(|error| io_error("write", &temporary)(error.into()))?;
+        let file = writer.into_inner().map_err(|error| io_error("write", &temporary)(error.into_error()))?;
+        file.sync_all().map_err(io_error("write", &temporary))?;
+        fs::rename(&temporary, &path).map_err(io_error("create", &path))?;
+        sync_folder(&self.path)
+    }
+
+    pub fn load(&self) -> Result<SavedRun, FolderError> {
+        let path = self.plan();
+        let file = File::open(&path).map_err(io_error("open", &path))?;
+        serde_json::from_reader(BufReader::new(file)).map_err(|source| FolderError::Plan { path, source })
+    }
+
+    /// Asks the driver, if one lives, to cancel these jobs; `*` is the run.
+    pub fn ask_to_cancel(&self, jobs: &[String]) -> Result<(), FolderError> {
+        let path = self.cancellations();
+        let mut lines = jobs.join("\n");
+        lines.push('\n');
+        let mut file = File::options()
+            .append(true)
+            .create(true)
+            .open(&path)
+            .map_err(io_error("open", &path))?;
+        file.write_all(lines.as_bytes()).map_err(io_error("write", &path))
+    }
+}
+
+fn sync_folder(path: &Path) -> Result<(), FolderError> {
+    let result = File::open(path).and_then(|folder| folder.sync_all());
+    result.map_err(io_error("make durable", path))
+}
+
+fn io_error(doing: &'static str, path: &Path) -> impl FnOnce(io::Error) -> FolderError + use<> {
+    let path = path.to_owned();
+    move |source| FolderError::Io { doing, path, source }
+}

@@ -1,0 +1,88 @@
+//! The executor for this machine: `launch` in-process, no second process a task.
+
+use crate::executor::{Executor, Observation};
+use crossbeam_channel::{Receiver, Sender, unbounded};
+use std::io;
+use std::path::Path;
+use tulpar_core::ids::AttemptId;
+use tulpar_core::job::{Ending, JobSpec, Report, Usage};
+use tulpar_core::units::Timestamp;
+use tulpar_launch::{Folders, Launcher, Notice, Options};
+
+pub struct Local {
+    launcher: Launcher,
+    run: String,
+    observations: Sender<Observation>,
+}
+
+impl Local {
+    /// Starts the launcher. What happens to attempts arrives at the receiver.
+    pub fn start(folders: Folders, options: Options) -> io::Result<(Self, Receiver<Observation>)> {
+        let (notices, heard) = unbounded();
+        let (observations, observed) = unbounded();
+        let run = options.run.clone();
+        let launcher = Launcher::start(folders, options, notices)?;
+        let forward = observations.clone();
+        std::thread::Builder::new().name("local".into()).spawn(move || {
+            for notice in heard {
+                let observation = match notice {
+                    Notice::Started(attempt) => Observation::Started(attempt),
+                    Notice::Ended(attempt, report) => Observation::Ended(attempt, report),
+                };
+                if forward.send(observation).is_err() {
+                    break;
+                }
+            }
+        })?;
+        Ok((Self { launcher, run, observations }, observed))
+    }
+}
+
+impl Executor for Local {
+    fn submit(&mut self, batch: Vec<Box<JobSpec>>) {
+        self.launcher.launch(batch);
+    }
+
+    fn cancel(&mut self, attempts: &[AttemptId], ending: &Ending) {
+        self.launcher.cancel(attempts, ending.clone());
+    }
+
+    /// Attempts of a driver on this machine die with it; what its guard did not reach ends here.
+    fn reconcile(&mut self, attempts: &[AttemptId]) {
+        tulpar_launch::kill_leftovers(&self.run);
+        let now = now();
+        for attempt in attempts {
+            let report = Report {
+                ending: Ending::NodeLost,
+                started: now,
+                ended: now,
+                usage: Usage::default(),
+                outputs: Vec::new(),
+                stderr_tail: String::new(),
+            };
+            // The receiver lives as long as the driver; without one there is nobody to tell.
+            let _ = self.observations.send(Observation::Ended(*attempt, Box::new(report)));
+        }
+    }
+
+    fn shutdown(self: Box<Self>) {
+        self.launcher.shutdown();
+    }
+}
+
+pub(crate) fn now() -> Timestamp {
+    let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
+    Timestamp(since.as_micros() as u64)
+}
+
+/// Where `launch` keeps things for one run of a project.
+pub fn folders(project: &crate::folder::Project, run: &crate::folder::RunFolder) -> Folders {
+    let own = |path: &Path| path.to_owned();
+    Folders {
+        project: own(project.root()),
+        attempts: run.attempts(),
+        objects: project.objects(),
+        records: run.records(),
+        checkpoints: run.checkpoints(),
+    }
+}
