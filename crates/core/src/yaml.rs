@@ -538,7 +538,11 @@ fn syntax_error(text: &str, at: u32, info: &str) -> Diagnostic {
     if line[..line.len() - line.trim_start().len()].contains('\t') {
         diagnostic = diagnostic.help("indent with spaces: YAML does not allow tabs there");
     }
-    if value.starts_with('{') || value.starts_with('[') {
+    if info.contains("quoted scalar") {
+        diagnostic = diagnostic.help("close the quotes at the end of the text");
+    } else if value.starts_with('{') && value[1..].contains('{') {
+        diagnostic = diagnostic.help("inside `{…}` a text with braces must stand in quotes: `{result: \"part-{part}.npy\"}`");
+    } else if value.starts_with('{') || value.starts_with('[') {
         diagnostic = diagnostic.help(format!("a value that begins with `{}` must stand in quotes", &value[..1]));
     } else if value.contains(": ") || value.ends_with(':') {
         diagnostic = diagnostic.help("put the text in quotes, or after `|` on lines of its own: `: ` inside it begins a map");

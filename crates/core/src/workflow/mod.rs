@@ -1,6 +1,7 @@
 //! Workflows as users write them: reading, checking, and the model that the planner works on.
 
 mod axes;
+mod check;
 pub mod condition;
 mod declarations;
 mod index;
@@ -17,6 +18,7 @@ mod shell;
 mod task;
 pub mod template;
 
+pub use check::check;
 pub use model::*;
 pub use read::read;
 pub use shell::UnsafePlace;

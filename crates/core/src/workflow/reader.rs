@@ -174,7 +174,8 @@ impl Reader {
         let fixed = if is_identifier(&fixed) { fixed } else { format!("_{fixed}") };
         let mut diagnostic = Diagnostic::error(BAD_NAME, node.span(), format!("`{text}` cannot be the name of {what}"))
             .help("names have letters, digits, `_` and `-`, and do not begin with a digit");
-        if is_identifier(&fixed) && fixed.len() < 40 {
+        let kept = fixed.chars().filter(char::is_ascii_alphanumeric).count();
+        if is_identifier(&fixed) && fixed.len() < 40 && kept * 2 >= text.chars().count() {
             diagnostic = diagnostic.help(format!("for example `{fixed}`"));
         }
         self.report(diagnostic);
