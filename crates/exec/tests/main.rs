@@ -5,4 +5,5 @@ mod main {
     mod data;
     mod journal;
     mod literal_events;
+    mod publish;
 }

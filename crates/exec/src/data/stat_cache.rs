@@ -1,12 +1,13 @@
 //! What was in a file when it looked like this: so that an unchanged file costs a stat and no reading.
 //!
 //! One text file, one line a file: checksum, digest, size, times, inode, device, path. New lines are
-//! appended in one write; a later line for the same path wins; when most lines are outdated the file is
+//! appended in one write; of each path the last two lines count; when most lines are outdated the file is
 //! replaced by a new one. It is a cache: a line that does not read is as if it were not there, and losing
 //! the file costs time only. Not trusting it when in doubt is the point: a wrong digest would reuse a
 //! wrong result.
 
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 use std::fmt::Write as _;
 use std::fs::{self, Metadata, OpenOptions};
 use std::io::{self, Write};
@@ -59,8 +60,16 @@ fn nanoseconds(seconds: i64, rest: i64) -> i64 {
 #[derive(Debug)]
 pub struct StatCache {
     file: PathBuf,
-    known: HashMap<Box<str>, (Stamp, Digest)>,
+    known: HashMap<Box<str>, Known>,
     lines: usize,
+}
+
+/// The one before the newest counts too: whoever writes a line before the file takes that form, and is
+/// killed in between, must know the file again.
+#[derive(Debug)]
+struct Known {
+    newest: (Stamp, Digest),
+    before: Option<(Stamp, Digest)>,
 }
 
 impl StatCache {
@@ -73,14 +82,26 @@ impl StatCache {
         for line in bytes[..whole].split(|byte| *byte == b'\n') {
             cache.lines += 1;
             if let Some((path, stamp, digest)) = std::str::from_utf8(line).ok().and_then(parse) {
-                cache.known.insert(path, (stamp, digest));
+                cache.insert(path, (stamp, digest));
             }
         }
         cache
     }
 
     pub fn get(&self, path: &str, stamp: &Stamp) -> Option<Digest> {
-        self.known.get(path).filter(|(known, _)| known == stamp).map(|(_, digest)| *digest)
+        let known = self.known.get(path)?;
+        std::iter::once(&known.newest).chain(&known.before).find(|(known, _)| known == stamp).map(|(_, digest)| *digest)
+    }
+
+    fn insert(&mut self, path: Box<str>, form: (Stamp, Digest)) {
+        match self.known.entry(path) {
+            Entry::Vacant(place) => drop(place.insert(Known { newest: form, before: None })),
+            Entry::Occupied(mut place) if place.get().newest != form => {
+                let known = place.get_mut();
+                known.before = Some(std::mem::replace(&mut known.newest, form));
+            }
+            Entry::Occupied(_) => {}
+        }
     }
 
     /// Remembers, on disk too. Only settled stamps may be given.
@@ -92,12 +113,12 @@ impl StatCache {
         for (path, stamp, digest) in learned {
             line(&path, &stamp, &digest, &mut text);
             self.lines += 1;
-            self.known.insert(path.into(), (stamp, digest));
+            self.insert(path.into(), (stamp, digest));
         }
         if let Some(folder) = self.file.parent() {
             fs::create_dir_all(folder)?;
         }
-        if self.lines > 2 * self.known.len() + 1000 {
+        if self.lines > 3 * self.known.len() + 1000 {
             return self.replace();
         }
         let file = OpenOptions::new().read(true).append(true).create(true).open(&self.file)?;
@@ -115,14 +136,16 @@ impl StatCache {
 
     fn replace(&mut self) -> io::Result<()> {
         let mut text = String::new();
-        for (path, (stamp, digest)) in &self.known {
-            line(path, stamp, digest, &mut text);
+        self.lines = 0;
+        for (path, known) in &self.known {
+            for (stamp, digest) in known.before.iter().chain([&known.newest]) {
+                line(path, stamp, digest, &mut text);
+                self.lines += 1;
+            }
         }
         let fresh = self.file.with_extension(format!("new-{}", std::process::id()));
         fs::write(&fresh, text)?;
-        fs::rename(&fresh, &self.file)?;
-        self.lines = self.known.len();
-        Ok(())
+        fs::rename(&fresh, &self.file)
     }
 }
 
