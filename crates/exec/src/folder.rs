@@ -57,6 +57,11 @@ impl Project {
         self.root.join(".tulpar/store.sqlite")
     }
 
+    /// Remembers which files under `results/` are ours.
+    pub fn shown(&self) -> PathBuf {
+        self.root.join(".tulpar/shown")
+    }
+
     pub fn results(&self) -> PathBuf {
         self.root.join("results")
     }

@@ -4,10 +4,11 @@
 
 pub mod cache;
 pub mod data;
-// pub mod driver;
+pub mod driver;
 pub mod environments;
 pub mod executor;
 pub mod folder;
 pub mod journal;
 pub mod local;
 pub mod machine;
+pub mod publish;

@@ -1,0 +1,318 @@
+//! What can be typed, and its help. One definition gives parsing, help text and shell completion.
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+use std::path::PathBuf;
+
+/// Plans, runs and explains scientific machine-learning workflows
+#[derive(Debug, Parser)]
+#[command(name = "tulpar", version, max_term_width = 100, propagate_version = true)]
+#[command(after_help = "Start with `tulpar demo`. The workflow language: docs/workflow.md")]
+pub(crate) struct Arguments {
+    /// The folder of the workflow, instead of the current one
+    #[arg(short = 'C', long = "folder", global = true, value_name = "DIR")]
+    pub(crate) folder: Option<PathBuf>,
+
+    /// When to use colour
+    #[arg(long, global = true, value_enum, default_value_t = Color::Auto, value_name = "WHEN")]
+    pub(crate) color: Color,
+
+    #[command(subcommand)]
+    pub(crate) verb: Verb,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Color {
+    /// On a terminal, unless NO_COLOR is set
+    Auto,
+    Always,
+    Never,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Verb {
+    /// Run a small, real workflow that is built in
+    Demo(DemoArguments),
+    /// Report all problems of a workflow at once
+    Check(CheckArguments),
+    /// Run a workflow on this machine
+    Run(RunArguments),
+    /// Go on with a run that was interrupted, killed or failed
+    Resume(ResumeArguments),
+    /// Show how a run stands
+    Status(StatusArguments),
+    /// Say why a task waits, failed, or was run again
+    Explain(TaskArguments),
+    /// Show every event that touched a task
+    Story(TaskArguments),
+    /// Print what a task wrote to stdout and stderr
+    Logs(LogsArguments),
+    /// List the files that a run made
+    Outputs(RunChoice),
+    /// Tell what made a result: inputs, command, parameters, node, version
+    Lineage(LineageArguments),
+    /// Cancel a run, or some of its tasks
+    Cancel(CancelArguments),
+    /// List the runs of this folder
+    Runs(RunsArguments),
+    /// Remove runs: their logs, records and sandboxes
+    Clean(CleanArguments),
+    /// Shrink the cache to a quota
+    Gc(GcArguments),
+    /// Show sites, and check that they can run tasks
+    Sites(SitesArguments),
+    /// Print the JSON Schema of workflow files, for editors
+    Schema,
+    /// Print a completion script for a shell
+    Completion {
+        #[arg(value_enum)]
+        shell: clap_complete::Shell,
+    },
+    /// The driver behind `run --detach`
+    #[command(name = "__drive", hide = true)]
+    Drive { run: String },
+    /// Ends what a dead driver left running
+    #[command(name = "__guard", hide = true)]
+    Guard { run: String },
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct DemoArguments {
+    /// Where to put it (default: tulpar-demo in the current folder)
+    #[arg(value_name = "DIR")]
+    pub(crate) into: Option<PathBuf>,
+}
+
+/// Which workflow, with which parameters, for which site.
+#[derive(Debug, Args)]
+pub(crate) struct WorkflowChoice {
+    /// The workflow file (default: workflow.yaml)
+    #[arg(value_name = "FILE")]
+    pub(crate) file: Option<PathBuf>,
+
+    /// Set a parameter of the workflow; may be repeated
+    #[arg(short, long = "param", value_name = "NAME=VALUE", value_parser = name_and_value)]
+    pub(crate) params: Vec<(String, String)>,
+
+    /// Run on this site of the site file (default: local, this machine)
+    #[arg(long, value_name = "SITE")]
+    pub(crate) site: Option<String>,
+
+    /// A file that describes sites (default: sites.yaml beside the workflow or in the configuration folder)
+    #[arg(long, value_name = "FILE")]
+    pub(crate) sites: Option<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct CheckArguments {
+    #[command(flatten)]
+    pub(crate) workflow: WorkflowChoice,
+    /// Print findings as JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct RunArguments {
+    #[command(flatten)]
+    pub(crate) workflow: WorkflowChoice,
+
+    /// Stop after this task, with all that it needs; may be repeated
+    #[arg(long, value_name = "TASK")]
+    pub(crate) until: Vec<String>,
+
+    /// Run this task even though its results are known; may be repeated
+    #[arg(long, value_name = "TASK")]
+    pub(crate) force: Vec<String>,
+
+    /// Show what would run, what is reused and what is not known yet, and do nothing
+    #[arg(long)]
+    pub(crate) dry_run: bool,
+
+    /// Go on in the background, also after logout
+    #[arg(long)]
+    pub(crate) detach: bool,
+
+    /// Neither use nor keep results of other runs
+    #[arg(long)]
+    pub(crate) no_cache: bool,
+
+    /// After the first failure start nothing more
+    #[arg(long)]
+    pub(crate) fail_fast: bool,
+
+    #[command(flatten)]
+    pub(crate) launch: LaunchArguments,
+
+    /// Print the outcome (or the dry run) as JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct LaunchArguments {
+    /// How often to sample what tasks use
+    #[arg(long, value_name = "TIME", default_value = "1s")]
+    pub(crate) sample: String,
+
+    /// Which sandboxes to keep for a look
+    #[arg(long, value_enum, default_value_t = Keep::Failed, value_name = "WHICH")]
+    pub(crate) keep: Keep,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Keep {
+    Failed,
+    All,
+    None,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ResumeArguments {
+    #[command(flatten)]
+    pub(crate) run: RunName,
+    #[command(flatten)]
+    pub(crate) launch: LaunchArguments,
+    /// Go on in the background, also after logout
+    #[arg(long)]
+    pub(crate) detach: bool,
+    /// Print the outcome as JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct RunName {
+    /// The run (default: the latest)
+    #[arg(value_name = "RUN")]
+    pub(crate) run: Option<String>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct RunChoice {
+    #[command(flatten)]
+    pub(crate) run: RunName,
+    /// Print as JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct StatusArguments {
+    #[command(flatten)]
+    pub(crate) choice: RunChoice,
+    /// List every task, not only the task sets
+    #[arg(long)]
+    pub(crate) tasks: bool,
+    /// List only tasks in this state
+    #[arg(long, value_name = "STATE")]
+    pub(crate) state: Option<String>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct TaskArguments {
+    /// The task, e.g. train or preprocess[part=3]
+    #[arg(value_name = "TASK")]
+    pub(crate) task: String,
+    /// The run (default: the latest)
+    #[arg(long, value_name = "RUN")]
+    pub(crate) run: Option<String>,
+    /// Print as JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct LogsArguments {
+    #[command(flatten)]
+    pub(crate) task: TaskArguments,
+    /// The attempt, counted from 1 (default: the last)
+    #[arg(long, value_name = "N")]
+    pub(crate) attempt: Option<u32>,
+    /// Only stdout or only stderr
+    #[arg(long, value_enum, value_name = "STREAM")]
+    pub(crate) only: Option<Stream>,
+    /// Only the last lines
+    #[arg(long, value_name = "LINES")]
+    pub(crate) tail: Option<usize>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Stream {
+    Stdout,
+    Stderr,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct LineageArguments {
+    /// A result, by path
+    #[arg(value_name = "FILE")]
+    pub(crate) file: PathBuf,
+    /// Print as JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct CancelArguments {
+    /// The tasks (default: the whole run)
+    #[arg(value_name = "TASK")]
+    pub(crate) tasks: Vec<String>,
+    /// The run (default: the latest)
+    #[arg(long, value_name = "RUN")]
+    pub(crate) run: Option<String>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct RunsArguments {
+    /// Print as JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct CleanArguments {
+    /// The runs to remove (default: all but the latest)
+    #[arg(value_name = "RUN")]
+    pub(crate) runs: Vec<String>,
+    /// Only say what would be removed
+    #[arg(long)]
+    pub(crate) dry_run: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct GcArguments {
+    /// Keep at most this much (0 removes all that no run uses)
+    #[arg(long, value_name = "SIZE", default_value = "10 GB")]
+    pub(crate) quota: String,
+    /// Only say what would be removed
+    #[arg(long)]
+    pub(crate) dry_run: bool,
+    /// Print as JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct SitesArguments {
+    #[command(subcommand)]
+    pub(crate) verb: Option<SitesVerb>,
+    /// A file that describes sites
+    #[arg(long, global = true, value_name = "FILE")]
+    pub(crate) sites: Option<PathBuf>,
+    /// Print as JSON
+    #[arg(long, global = true)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum SitesVerb {
+    /// Try everything that a run needs, and say what is missing
+    Check,
+}
+
+fn name_and_value(text: &str) -> Result<(String, String), String> {
+    match text.split_once('=') {
+        Some((name, value)) if !name.is_empty() => Ok((name.to_owned(), value.to_owned())),
+        _ => Err("write NAME=VALUE, for example epochs=10".to_owned()),
+    }
+}

@@ -1,0 +1,270 @@
+//! One progress display for a run: a live line on a terminal, plain rows in a pipe.
+//!
+//! It renders what the engine and the events say and keeps only what a mean needs.
+
+use crate::print::{self, Style};
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use std::collections::BTreeMap;
+use std::io::IsTerminal;
+use std::time::{Duration, Instant};
+use tulpar_core::engine::{Engine, State};
+use tulpar_core::event::{Because, Event, Outcome, Stopping};
+use tulpar_core::ids::{JobId, SetId};
+use tulpar_core::job::{Ending, Report};
+use tulpar_core::units::{Bytes, Timestamp};
+use tulpar_exec::driver::Observer;
+
+/// Rows for every task are readable up to here; beyond, a summary row now and then.
+const MOST_ROWS: u32 = 200;
+const SUMMARY_EVERY: Duration = Duration::from_secs(10);
+
+pub(crate) struct Progress {
+    bar: Option<ProgressBar>,
+    begun: Instant,
+    last_summary: Instant,
+    last_drawn: Instant,
+    /// Wall time and number of finished attempts, by task set.
+    walls: BTreeMap<SetId, (Duration, u32)>,
+    bytes: u64,
+    pub(crate) reused: u32,
+    pub(crate) failures: Vec<String>,
+    quiet: bool,
+}
+
+impl Progress {
+    /// `quiet` prints only failures and warnings.
+    pub(crate) fn new(quiet: bool) -> Self {
+        let bar = (!quiet && std::io::stderr().is_terminal()).then(|| {
+            let bar = ProgressBar::with_draw_target(Some(0), ProgressDrawTarget::stderr_with_hz(8));
+            let style = ProgressStyle::with_template("{bar:24} {pos}/{len} {wide_msg}");
+            bar.set_style(style.expect("a valid template").progress_chars("━╸─"));
+            bar
+        });
+        Self {
+            bar,
+            begun: Instant::now(),
+            last_summary: Instant::now(),
+            last_drawn: Instant::now() - SUMMARY_EVERY,
+            walls: BTreeMap::new(),
+            bytes: 0,
+            reused: 0,
+            failures: Vec::new(),
+            quiet,
+        }
+    }
+
+    fn say(&self, text: &str) {
+        match &self.bar {
+            Some(bar) => bar.suspend(|| print::note(text)),
+            None => print::note(text),
+        }
+    }
+
+    fn row(&self, engine: &Engine, text: impl FnOnce() -> String) {
+        if self.bar.is_none() && !self.quiet && engine.counts().total() <= MOST_ROWS {
+            print::note(&text());
+        }
+    }
+
+    fn event(&mut self, engine: &Engine, event: &Event) {
+        let name = |job: &JobId| engine.graph().name(*job);
+        match event {
+            Event::Submitted { attempt, .. } if attempt.n > 1 => {
+                self.row(engine, || format!("again    {} (attempt {})", name(&attempt.job), attempt.n));
+            }
+            Event::Submitted { attempt, .. } => self.row(engine, || format!("start    {}", name(&attempt.job))),
+            Event::Reused { job, .. } => {
+                self.reused += 1;
+                self.row(engine, || format!("reused   {}", name(job)));
+            }
+            Event::Ended { attempt, report } => {
+                let wall = Duration::from_micros(report.usage.wall_us);
+                self.bytes += report.usage.read_bytes + report.usage.write_bytes;
+                if report.ending.is_success() {
+                    let sum = self.walls.entry(engine.graph().set_of(attempt.job)).or_default();
+                    *sum = (sum.0 + wall, sum.1 + 1);
+                    self.row(engine, || format!("done     {} in {}", name(&attempt.job), duration(wall)));
+                } else {
+                    self.ended_badly(engine, attempt.job, attempt.n, report);
+                }
+            }
+            Event::Failed { job, .. } => {
+                let tolerated = if engine.is_excused(*job) { " (tolerated)" } else { "" };
+                self.failures.push(name(job));
+                let text = format!("failed   {}{tolerated}", name(job));
+                self.say(&Style::Bad.paint(&text, print::colour_on_stderr()));
+            }
+            Event::Skipped { job, because: Because::Condition } => {
+                self.row(engine, || format!("skipped  {} (its condition is not true)", name(job)));
+            }
+            Event::Skipped { job, because: Because::Upstream(cause) } => {
+                self.row(engine, || format!("skipped  {} (because of {})", name(job), name(cause)));
+            }
+            Event::Grafted { set, .. } => {
+                let count = engine.graph().count_of(*set).unwrap_or(0);
+                let task = &engine.plan().task(*set).name;
+                self.row(engine, || format!("expanded {task}: {count} tasks"));
+            }
+            Event::Stopping { how: Stopping::Cancel } => self.say("Cancelling the run."),
+            _ => {}
+        }
+    }
+
+    fn ended_badly(&self, engine: &Engine, job: JobId, attempt: u32, report: &Report) {
+        if matches!(report.ending, Ending::Preempted | Ending::Cancelled | Ending::NodeLost | Ending::Checkpointed) {
+            return;
+        }
+        let name = engine.graph().name(job);
+        let text = format!("{name}, attempt {attempt}: {}", ending(&report.ending));
+        self.say(&Style::Bad.paint(&text, print::colour_on_stderr()));
+        for line in report.stderr_tail.lines() {
+            self.say(&format!("    {line}"));
+        }
+    }
+
+    fn draw(&mut self, engine: &Engine) {
+        let counts = engine.counts();
+        let Some(bar) = &self.bar else { return };
+        bar.set_length(u64::from(counts.total()));
+        bar.set_position(u64::from(counts.settled()));
+        let mut parts = Vec::new();
+        let states = [(State::Failed, "failed"), (State::Skipped, "skipped"), (State::Held, "held"), (State::Backoff, "pausing")];
+        for (state, word) in states {
+            if counts.of(state) > 0 {
+                parts.push(format!("{} {word}", counts.of(state)));
+            }
+        }
+        let mut live = engine.live();
+        let running = counts.of(State::Running) + counts.of(State::Submitted);
+        if let Some((attempt, ..)) = live.next() {
+            let more = if running > 1 { format!(" +{}", running - 1) } else { String::new() };
+            parts.push(format!("{}{more}", engine.graph().name(attempt.job)));
+        }
+        parts.push(Bytes(self.bytes).to_string());
+        if let Some(left) = self.time_left(engine) {
+            parts.push(format!("about {} left", duration(left)));
+        }
+        let unknown = engine.graph().pending().len();
+        if unknown > 0 {
+            parts.push(format!("{unknown} task sets not expanded yet"));
+        }
+        bar.set_message(parts.join(" · "));
+    }
+
+    /// What is left at the mean time of each task set, over as many slots as are in use.
+    fn time_left(&self, engine: &Engine) -> Option<Duration> {
+        let mut left = Duration::ZERO;
+        for (set, (sum, count)) in &self.walls {
+            let counts = engine.set_counts(*set);
+            left += *sum / *count * (counts.total() - counts.settled());
+        }
+        let slots = engine.live().count().max(1) as u32;
+        (!self.walls.is_empty() && !left.is_zero()).then(|| left / slots)
+    }
+
+    fn summary(&mut self, engine: &Engine) {
+        let counts = engine.counts();
+        if self.bar.is_some() || self.quiet || counts.total() <= MOST_ROWS {
+            return;
+        }
+        if self.last_summary.elapsed() < SUMMARY_EVERY {
+            return;
+        }
+        self.last_summary = Instant::now();
+        let left = self.time_left(engine).map(|left| format!(", about {} left", duration(left)));
+        print::note(&format!(
+            "{}/{} done, {} running, {} failed, {}{}",
+            counts.of(State::Done),
+            counts.total(),
+            counts.of(State::Running),
+            counts.of(State::Failed),
+            Bytes(self.bytes),
+            left.unwrap_or_default()
+        ));
+    }
+
+    /// The last words about a run.
+    pub(crate) fn finish(&mut self, engine_counts: tulpar_core::engine::Counts, outcome: Outcome, run: &str) {
+        if let Some(bar) = self.bar.take() {
+            bar.finish_and_clear();
+        }
+        if self.quiet {
+            return;
+        }
+        let colour = print::colour_on_stderr();
+        let word = match outcome {
+            Outcome::Done => Style::Good.paint("done", colour),
+            Outcome::Failed => Style::Bad.paint("failed", colour),
+            Outcome::Cancelled => Style::Warn.paint("cancelled", colour),
+            Outcome::Interrupted => Style::Warn.paint("interrupted", colour),
+        };
+        let mut parts = vec![format!("{} of {} tasks", engine_counts.of(State::Done), engine_counts.total())];
+        if self.reused > 0 {
+            parts.push(format!("{} reused", self.reused));
+        }
+        for (state, name) in [(State::Failed, "failed"), (State::Skipped, "skipped")] {
+            if engine_counts.of(state) > 0 {
+                parts.push(format!("{} {name}", engine_counts.of(state)));
+            }
+        }
+        parts.push(format!("in {}", duration(self.begun.elapsed())));
+        print::note(&format!("{run}: {word}: {}", parts.join(", ")));
+    }
+}
+
+impl Observer for Progress {
+    fn stepped(&mut self, engine: &Engine, _at: Timestamp, events: &[Event]) {
+        for event in events {
+            self.event(engine, event);
+        }
+        if self.last_drawn.elapsed() >= Duration::from_millis(100) {
+            self.last_drawn = Instant::now();
+            self.draw(engine);
+            self.summary(engine);
+        }
+    }
+
+    fn warned(&mut self, message: String) {
+        match &self.bar {
+            Some(bar) => bar.suspend(|| print::warning(&message)),
+            None => print::warning(&message),
+        }
+    }
+
+    fn ticked(&mut self, engine: &Engine) {
+        self.draw(engine);
+        self.summary(engine);
+    }
+}
+
+/// An ending in words.
+pub(crate) fn ending(ending: &Ending) -> String {
+    match ending {
+        Ending::Exit(0) => "ended well".into(),
+        Ending::Exit(code) => format!("exit code {code}"),
+        Ending::Signal(signal) => format!("killed by signal {signal}"),
+        Ending::Walltime => "ran longer than its time limit".into(),
+        Ending::Memory => "used more memory than it asked for".into(),
+        Ending::Checkpointed => "saved a checkpoint to be continued".into(),
+        Ending::Preempted => "taken off its place".into(),
+        Ending::NodeLost => "lost with the process that watched it".into(),
+        Ending::Cancelled => "cancelled".into(),
+        Ending::Incomplete(missing) => format!("did not write {}", missing.join(", ")),
+        Ending::Refused(why) => format!("could not start: {why}"),
+    }
+}
+
+/// A duration as people say it: `0.8 s`, `12 s`, `3 min 20 s`, `2 h 5 min`.
+pub(crate) fn duration(duration: Duration) -> String {
+    let seconds = duration.as_secs_f64();
+    if seconds < 9.95 {
+        return format!("{seconds:.1} s");
+    }
+    let whole = seconds.round() as u64;
+    match whole {
+        0..60 => format!("{whole} s"),
+        60..3600 => format!("{} min {} s", whole / 60, whole % 60),
+        3600..86400 => format!("{} h {} min", whole / 3600, whole % 3600 / 60),
+        _ => format!("{} d {} h", whole / 86400, whole % 86400 / 3600),
+    }
+}

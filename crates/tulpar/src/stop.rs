@@ -1,0 +1,44 @@
+//! Ctrl-C and friends: the first stops submitting, the second ends what runs; both leave a run to resume.
+
+use crate::print;
+use crossbeam_channel::{Receiver, unbounded};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::iterator::Signals;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use tulpar_core::event::Stopping;
+
+/// What the user wants of the run, and whether anything was wanted at all.
+pub(crate) struct Stops {
+    pub(crate) wanted: Receiver<Stopping>,
+    pub(crate) interrupted: Arc<AtomicBool>,
+}
+
+pub(crate) fn listen(run: String) -> std::io::Result<Stops> {
+    let mut signals = Signals::new([SIGINT, SIGTERM, SIGHUP])?;
+    let (sender, wanted) = unbounded();
+    let interrupted = Arc::new(AtomicBool::new(false));
+    let flag = interrupted.clone();
+    std::thread::Builder::new().name("signals".into()).spawn(move || {
+        let mut times = 0;
+        for signal in signals.forever() {
+            times += 1;
+            flag.store(true, Ordering::SeqCst);
+            let how = if signal == SIGINT && times == 1 { Stopping::Drain } else { Stopping::Interrupt };
+            match (how, times) {
+                (Stopping::Drain, _) => print::note(&format!(
+                    "\nStarting nothing more; waiting for what runs. Ctrl-C again ends it now.\n\
+                     Go on later with `tulpar resume {run}`."
+                )),
+                (_, 1 | 2) => print::note(&format!(
+                    "\nEnding what runs; checkpoints are kept. Go on later with `tulpar resume {run}`."
+                )),
+                _ => print::note("\nStill ending what runs (a task has up to its grace period)."),
+            }
+            if sender.send(how).is_err() {
+                break;
+            }
+        }
+    })?;
+    Ok(Stops { wanted, interrupted })
+}

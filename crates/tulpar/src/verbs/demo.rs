@@ -1,0 +1,69 @@
+//! `tulpar demo`: a small, real workflow, written out where the user can read and change it.
+
+use super::run::run;
+use crate::arguments::{Arguments, DemoArguments, Verb};
+use crate::failure::{Exit, Failure};
+use crate::print;
+use clap::Parser;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+const FILES: [(&str, &str); 6] = [
+    ("workflow.yaml", include_str!("../../demo/workflow.yaml")),
+    ("programs/observe.awk", include_str!("../../demo/programs/observe.awk")),
+    ("programs/clean.awk", include_str!("../../demo/programs/clean.awk")),
+    ("programs/train.awk", include_str!("../../demo/programs/train.awk")),
+    ("programs/evaluate.awk", include_str!("../../demo/programs/evaluate.awk")),
+    ("programs/report.awk", include_str!("../../demo/programs/report.awk")),
+];
+
+pub(crate) fn demo(folder: Option<&Path>, arguments: &DemoArguments) -> Result<ExitCode, Failure> {
+    let into = match &arguments.into {
+        Some(into) => folder.unwrap_or(Path::new("")).join(into),
+        None => folder.unwrap_or(Path::new("")).join("tulpar-demo"),
+    };
+    write_out(&into)?;
+    let arguments = Arguments::try_parse_from(["tulpar", "run"])
+        .map_err(|error| Failure::Bug(format!("the demo cannot be started: {error}")))?;
+    let Verb::Run(arguments) = arguments.verb else {
+        return Err(Failure::Bug("the demo is not a run".into()));
+    };
+    let code = run(Some(&into), &arguments)?;
+    if code == ExitCode::from(Exit::Done) {
+        say_next(&into);
+    }
+    Ok(code)
+}
+
+/// Leaves files alone that are there already: the user may have changed them.
+fn write_out(into: &Path) -> Result<(), Failure> {
+    for (name, text) in FILES {
+        let path: PathBuf = into.join(name);
+        let failed = |source| Failure::Write { path: path.clone(), source };
+        if let Some(parent) = path.parent() {
+            std::fs::create_dir_all(parent).map_err(failed)?;
+        }
+        if !path.exists() {
+            std::fs::write(&path, text).map_err(failed)?;
+        }
+    }
+    Ok(())
+}
+
+fn say_next(into: &Path) {
+    let folder = into.display();
+    let winner = std::fs::read_to_string(into.join("results/best.txt")).unwrap_or_default();
+    let mut words = winner.split_whitespace();
+    if let (Some(rate), Some(accuracy)) = (words.next(), words.next()) {
+        print::note(&format!("The best learning rate is {rate}: accuracy {accuracy} on held-out objects."));
+    }
+    print::note(&format!(
+        "\nWhat to look at next:\n\
+         \x20 {folder}/results/report.html                 the result\n\
+         \x20 {folder}/workflow.yaml                       the workflow, forty lines\n\
+         \x20 tulpar -C {folder} status                    what ran, how long, how much memory\n\
+         \x20 tulpar -C {folder} lineage {folder}/results/best.txt   what made a result\n\
+         \x20 tulpar -C {folder} run                       again: everything is reused\n\
+         \x20 tulpar -C {folder} run -p epochs=80 --dry-run   what a change would run again, and why"
+    ));
+}

@@ -1,0 +1,179 @@
+//! Wiring a run: journal, engine, executor, cache and display, for a new run and for one taken up again.
+
+use crate::arguments::{Keep, LaunchArguments};
+use crate::failure::{Exit, Failure};
+use crate::progress::Progress;
+use crate::{print, settings, stop};
+use serde::Serialize;
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use tulpar_core::engine::{Counts, Engine, STATES};
+use tulpar_core::event::{Event, Outcome};
+use tulpar_core::units::Timestamp;
+use tulpar_exec::cache::Cache;
+use tulpar_exec::driver::{Driver, Observer};
+use tulpar_exec::folder::{Project, RunFolder, SavedRun};
+use tulpar_exec::journal::Journal;
+use tulpar_exec::local::{self, Local};
+use tulpar_exec::publish::Publisher;
+use tulpar_launch::Options;
+
+pub(crate) const VERSION: &str = env!("CARGO_PKG_VERSION");
+
+/// How a run ended, as `--json` says it.
+#[derive(Serialize)]
+struct OutcomeView<'a> {
+    run: &'a str,
+    outcome: Outcome,
+    tasks: std::collections::BTreeMap<String, u32>,
+    reused: u32,
+    failed: &'a [String],
+}
+
+/// Remembers the counts at the last step beside showing progress: the driver takes the engine along.
+struct Watch<'a> {
+    progress: &'a mut Progress,
+    counts: Counts,
+}
+
+impl Observer for Watch<'_> {
+    fn stepped(&mut self, engine: &Engine, at: Timestamp, events: &[Event]) {
+        self.counts = engine.counts();
+        self.progress.stepped(engine, at, events);
+    }
+
+    fn warned(&mut self, message: String) {
+        self.progress.warned(message);
+    }
+
+    fn ticked(&mut self, engine: &Engine) {
+        self.progress.ticked(engine);
+    }
+}
+
+/// Runs, or goes on with, what is planned in the folder of a run.
+pub(crate) fn drive(
+    project: &Project,
+    folder: &RunFolder,
+    launch: &LaunchArguments,
+    json: bool,
+) -> Result<ExitCode, Failure> {
+    let saved = folder.load()?;
+    let (engine, journal, first) = take_up(folder, saved)?;
+    let stops = stop::listen(folder.name.clone()).map_err(Failure::Launch)?;
+    let (executor, observations) =
+        Local::start(local::folders(project, folder), options(folder, launch)?).map_err(Failure::Launch)?;
+    let cache = Cache::open(&project.cache(), &folder.name)?;
+    let publisher = Publisher::start(&project.results(), &project.cache(), &project.shown())
+        .map_err(|source| Failure::Write { path: project.results(), source })?;
+    let mut progress = Progress::new(json);
+    let mut watch = Watch { progress: &mut progress, counts: Counts::default() };
+    let driver = Driver {
+        engine,
+        journal,
+        executor: Box::new(executor),
+        observations,
+        stops: stops.wanted,
+        cache,
+        publisher,
+        project: project.clone(),
+        folder: folder.clone(),
+        observer: &mut watch,
+    };
+    let outcome = driver.run(first)?;
+    let counts = watch.counts;
+    progress.finish(counts, outcome, &folder.name);
+    if json {
+        let named = |state| serde_json::to_value(state).ok()?.as_str().map(str::to_owned);
+        let tasks = STATES
+            .iter()
+            .filter(|state| counts.of(**state) > 0)
+            .filter_map(|state| Some((named(*state)?, counts.of(*state))))
+            .collect();
+        let view = OutcomeView {
+            run: &folder.name,
+            outcome,
+            tasks,
+            reused: progress.reused,
+            failed: &progress.failures,
+        };
+        print::json(&view);
+    } else {
+        say_next(project, folder, outcome, &progress);
+    }
+    Ok(match outcome {
+        Outcome::Done => Exit::Done,
+        Outcome::Failed => Exit::WorkflowFailed,
+        Outcome::Cancelled => Exit::Cancelled,
+        Outcome::Interrupted if stops.interrupted.load(Ordering::SeqCst) => Exit::Interrupted,
+        Outcome::Interrupted => Exit::Cancelled,
+    }
+    .into())
+}
+
+/// The engine as it stood when the journal ended, and the event that says that we are here again.
+fn take_up(folder: &RunFolder, saved: SavedRun) -> Result<(Engine, Journal, Vec<Event>), Failure> {
+    let plan = Arc::new(saved.plan);
+    let mut engine = Engine::new(plan.clone(), saved.policy).map_err(|cycle| Failure::usage(cycle.to_string()))?;
+    let version = VERSION.to_owned();
+    if !folder.journal().exists() {
+        let journal = Journal::create(&folder.journal())?;
+        let first =
+            Event::RunStarted { run: folder.name.clone(), version, plan: plan.digest(), seed: 0 };
+        return Ok((engine, journal, vec![first]));
+    }
+    let (journal, cut) =
+        Journal::open_for_resume_with(&folder.journal(), |entry| engine.apply(entry.at, &entry.event))?;
+    if let Some(cut) = cut {
+        print::warning(&format!("the end of the journal was torn and is cut off: {cut}"));
+    }
+    if journal.next_seq() == 1 {
+        let first =
+            Event::RunStarted { run: folder.name.clone(), version, plan: plan.digest(), seed: 0 };
+        return Ok((engine, journal, vec![first]));
+    }
+    Ok((engine, journal, vec![Event::RunResumed { version }]))
+}
+
+fn options(folder: &RunFolder, launch: &LaunchArguments) -> Result<Options, Failure> {
+    let sample_every = tulpar_core::units::parse_duration(&launch.sample)
+        .map_err(|error| Failure::usage(format!("--sample: {error}")))?;
+    Ok(Options {
+        run: marker(folder),
+        sample_every,
+        threads: std::thread::available_parallelism().map_or(2, |count| count.get().clamp(2, 8)),
+        keep_sandboxes: match launch.keep {
+            Keep::Failed => tulpar_launch::Keep::Failed,
+            Keep::All => tulpar_launch::Keep::Always,
+            Keep::None => tulpar_launch::Keep::Never,
+        },
+        secrets: Box::new(settings::secret),
+        guard: Some(vec!["__guard".into(), marker(folder)]),
+    })
+}
+
+/// Names a run among all runs on this machine, whoever started them.
+fn marker(folder: &RunFolder) -> String {
+    folder.path.display().to_string()
+}
+
+fn say_next(project: &Project, folder: &RunFolder, outcome: Outcome, progress: &Progress) {
+    match outcome {
+        Outcome::Done => {
+            if project.results().is_dir() {
+                print::note(&format!("Results are in {}", project.results().display()));
+            }
+        }
+        Outcome::Failed => {
+            if let Some(first) = progress.failures.first() {
+                print::hint(&format!(
+                    "`tulpar explain {first}` says more; when the cause is gone, `tulpar resume {}` goes on",
+                    folder.name
+                ));
+            }
+        }
+        Outcome::Interrupted => print::hint(&format!("go on with `tulpar resume {}`", folder.name)),
+        Outcome::Cancelled => {}
+    }
+}

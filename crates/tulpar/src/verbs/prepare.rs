@@ -1,0 +1,115 @@
+//! From a workflow file to a plan: read, list the data, check, and say everything that is wrong.
+
+use crate::arguments::WorkflowChoice;
+use crate::failure::Failure;
+use crate::findings::{self, Text};
+use crate::print;
+use crate::settings;
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use std::io::IsTerminal;
+use std::path::{Path, PathBuf};
+use tulpar_core::diagnostic::Diagnostic;
+use tulpar_core::ids::SetId;
+use tulpar_core::plan::Plan;
+use tulpar_core::workflow::{self, Workflow};
+use tulpar_exec::data::{self, Resolved};
+use tulpar_exec::folder::Project;
+
+/// A workflow that was read, with its findings; errors among them mean that it cannot run.
+pub(crate) struct Prepared {
+    pub(crate) project: Project,
+    pub(crate) file: PathBuf,
+    pub(crate) text: String,
+    pub(crate) plan: Option<Plan>,
+    pub(crate) findings: Vec<Diagnostic>,
+}
+
+impl Prepared {
+    pub(crate) fn text(&self) -> Text<'_> {
+        Text { name: self.file.display().to_string(), text: &self.text }
+    }
+
+    /// The plan, after all findings were shown; an error ends it.
+    pub(crate) fn plan_or_findings(&mut self) -> Result<Plan, Failure> {
+        findings::show(&self.text(), &self.findings);
+        match self.plan.take() {
+            Some(plan) if !findings::any_error(&self.findings) => Ok(plan),
+            _ => Err(Failure::Findings),
+        }
+    }
+}
+
+pub(crate) fn prepare(folder: Option<&Path>, choice: &WorkflowChoice) -> Result<Prepared, Failure> {
+    let file = settings::workflow_file(folder, choice)?;
+    let text = settings::read(&file)?;
+    let parent = match file.parent() {
+        Some(parent) if !parent.as_os_str().is_empty() => parent,
+        _ => Path::new("."),
+    };
+    let project = Project::new(parent)?;
+    let site = settings::site(choice, project.root())?;
+    let (read, mut findings) = workflow::read(&text, &settings::overrides(choice));
+    let mut plan = None;
+    if let Some(workflow) = read {
+        let resolved = list_data(&project, &workflow);
+        findings.extend(data_findings(&workflow, &resolved));
+        findings.extend(workflow::check(&workflow, Some(&resolved.files), Some(&site)));
+        let environments = tulpar_exec::environments::environments(project.root(), &project.cache(), &workflow);
+        let mut made = Plan::new(workflow, resolved.files, site);
+        made.environments = environments;
+        plan = Some(made);
+    }
+    Ok(Prepared { project, file, text, plan, findings })
+}
+
+fn list_data(project: &Project, workflow: &Workflow) -> Resolved {
+    let bar = ProgressBar::with_draw_target(Some(0), ProgressDrawTarget::stderr_with_hz(8));
+    if !std::io::stderr().is_terminal() {
+        bar.set_draw_target(ProgressDrawTarget::hidden());
+    }
+    let style = ProgressStyle::with_template("reading data {bar:24} {pos}/{len} files {msg}");
+    bar.set_style(style.expect("a valid template").progress_chars("━╸─"));
+    let resolved = data::resolve(project.root(), &project.cache(), &workflow.data, &|progress| {
+        bar.set_length(progress.of_files);
+        bar.set_position(progress.files);
+        bar.set_message(tulpar_core::units::Bytes(progress.bytes).to_string());
+    });
+    bar.finish_and_clear();
+    if let Some(error) = &resolved.forgotten {
+        print::warning(&format!("{error}; the data will be hashed again next time"));
+    }
+    resolved
+}
+
+fn data_findings(workflow: &Workflow, resolved: &Resolved) -> Vec<Diagnostic> {
+    resolved
+        .problems
+        .iter()
+        .map(|problem| {
+            let entry = &workflow.data[problem.data.index()];
+            let more = match problem.more {
+                0 => String::new(),
+                more => format!(" (and {more} more of this entry)"),
+            };
+            Diagnostic::error("W040", entry.span, format!("data `{}`: {}{more}", entry.name, problem.error))
+        })
+        .collect()
+}
+
+/// The task sets with these names.
+pub(crate) fn sets_named(plan: &Plan, names: &[String]) -> Result<Vec<SetId>, Failure> {
+    names
+        .iter()
+        .map(|name| {
+            plan.set_named(name).ok_or_else(|| {
+                let known = plan.workflow.tasks.iter().map(|task| task.name.as_str());
+                let near = tulpar_core::diagnostic::did_you_mean(name, known);
+                let message = format!("the workflow has no task `{name}`");
+                match near {
+                    Some(near) => Failure::usage_with(message, format!("did you mean `{near}`?")),
+                    None => Failure::usage(message),
+                }
+            })
+        })
+        .collect()
+}

@@ -1,0 +1,81 @@
+//! `tulpar run` and `tulpar resume`.
+
+use super::drive::{VERSION, drive};
+use super::dry_run::dry_run;
+use super::prepare::{prepare, sets_named};
+use crate::arguments::{LaunchArguments, ResumeArguments, RunArguments};
+use crate::failure::{Exit, Failure};
+use crate::print;
+use std::fs::File;
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::process::{Command, ExitCode, Stdio};
+use tulpar_core::engine::Policy;
+use tulpar_exec::folder::{Project, RunFolder, SavedRun};
+
+pub(crate) fn run(folder: Option<&Path>, arguments: &RunArguments) -> Result<ExitCode, Failure> {
+    let mut prepared = prepare(folder, &arguments.workflow)?;
+    let mut plan = prepared.plan_or_findings()?;
+    plan.until = sets_named(&plan, &arguments.until)?;
+    plan.forced = sets_named(&plan, &arguments.force)?;
+    let policy = Policy { cache: !arguments.no_cache, fail_fast: arguments.fail_fast };
+    let project = prepared.project;
+    if arguments.dry_run {
+        return dry_run(&project, plan, policy, arguments.json);
+    }
+    let run = project.new_run(&plan.workflow.name)?;
+    let workflow_file = match prepared.file.canonicalize() {
+        Ok(file) => file.strip_prefix(project.root()).unwrap_or(&file).display().to_string(),
+        Err(_) => prepared.file.display().to_string(),
+    };
+    run.save(&SavedRun { version: VERSION.into(), workflow_file, policy, plan })?;
+    if arguments.detach {
+        return detach(&project, &run, &arguments.launch);
+    }
+    drive(&project, &run, &arguments.launch, arguments.json)
+}
+
+pub(crate) fn resume(folder: Option<&Path>, arguments: &ResumeArguments) -> Result<ExitCode, Failure> {
+    let project = Project::new(folder.unwrap_or(Path::new(".")))?;
+    let run = project.run(arguments.run.run.as_deref())?;
+    if arguments.detach {
+        return detach(&project, &run, &arguments.launch);
+    }
+    drive(&project, &run, &arguments.launch, arguments.json)
+}
+
+/// The process that `--detach` leaves behind.
+pub(crate) fn drive_detached(folder: Option<&Path>, run: &str) -> Result<ExitCode, Failure> {
+    let project = Project::new(folder.unwrap_or(Path::new(".")))?;
+    let run = project.run(Some(run))?;
+    let launch = LaunchArguments { sample: "1s".into(), keep: crate::arguments::Keep::Failed };
+    drive(&project, &run, &launch, false)
+}
+
+/// Starts the driver in a session of its own, with its words in a file, and returns at once.
+fn detach(project: &Project, run: &RunFolder, _launch: &LaunchArguments) -> Result<ExitCode, Failure> {
+    let log = run.path.join("driver.log");
+    let file = File::options().create(true).append(true).open(&log);
+    let file = file.map_err(|source| Failure::Write { path: log.clone(), source })?;
+    let program = std::env::current_exe().map_err(Failure::Launch)?;
+    let mut command = Command::new(program);
+    command
+        .arg("-C")
+        .arg(project.root())
+        .args(["__drive", &run.name])
+        .stdin(Stdio::null())
+        .stdout(file.try_clone().map_err(Failure::Launch)?)
+        .stderr(file);
+    // SAFETY: setsid is async-signal-safe and touches nothing that the parent shares.
+    unsafe {
+        command.pre_exec(|| rustix::process::setsid().map(|_| ()).map_err(std::io::Error::from));
+    }
+    command.spawn().map_err(Failure::Launch)?;
+    print::line(&run.name);
+    print::note(&format!(
+        "Running in the background. `tulpar status {0}` shows how it stands, `tulpar cancel --run {0}` ends it; its words are in {1}",
+        run.name,
+        log.display()
+    ));
+    Ok(Exit::Done.into())
+}
