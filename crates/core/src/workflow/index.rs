@@ -71,7 +71,8 @@ impl<'d> Index<'d> {
         let all = || first.into_iter().chain(rest.iter().copied());
         // A task never reads what it makes itself, so its own output of that name is not meant.
         let others = all().filter(|(task, _)| *task != consumer).count();
-        let mut meant = all().filter(|(task, _)| others == 0 || *task != consumer);
+        let only_own = others == 0 && data.is_none();
+        let mut meant = all().filter(|(task, _)| only_own || *task != consumer);
         match (data, meant.next(), meant.next()) {
             (Some(data), None, _) => Some(FileSource::Data(data)),
             (None, Some((task, output)), None) => Some(FileSource::Output { task, output }),

@@ -18,20 +18,20 @@ pub(super) fn read(reader: &mut Reader, key: Node<'_>, node: Node<'_>) -> Vec<Ou
             }
         }
         Kind::Scalar { .. } if node.is_null() => {
-            reader.wrong_shape(key, "`out` is empty: write what the task makes, or remove it");
+            reader.report(
+                Diagnostic::error(MISSING_KEY, key.span(), "`out` is empty").help("write what the task makes, as in `out: {model: model.bin}`, or remove it"),
+            );
         }
         _ => {
             for (node, path) in reader.words(node, "`out`") {
-                outputs.extend(unnamed(reader, node, path));
-            }
-            for position in 1..outputs.len() {
-                let name = &outputs[position].name;
-                if let Some(earlier) = outputs[..position].iter().find(|other: &&Output| other.name == *name) {
-                    reader.report(
-                        Diagnostic::error(NAME_CLASH, outputs[position].span, format!("two outputs are called `{name}`"))
+                let Some(output) = unnamed(reader, node, path) else { continue };
+                match outputs.iter().find(|other: &&Output| other.name == output.name) {
+                    None => outputs.push(output),
+                    Some(earlier) => reader.report(
+                        Diagnostic::error(NAME_CLASH, output.span, format!("two outputs are called `{}`", output.name))
                             .related(earlier.span, "the other one is here")
                             .help("name them yourself: `out: {first: a/x.csv, second: b/x.csv}`"),
-                    );
+                    ),
                 }
             }
         }

@@ -51,7 +51,12 @@ impl Reader {
         if matches!(node.kind(), Kind::Mapping) {
             return Some(node.entries());
         }
-        self.wrong_shape(node, &format!("{what} must be a map, that is `key: value` pairs"));
+        let message = format!("{what} must be a map, that is `key: value` pairs");
+        let mut diagnostic = Diagnostic::error(SHAPE, node.span(), message).label(format!("this is {}", describe(node)));
+        if matches!(node.kind(), Kind::Sequence) {
+            diagnostic = diagnostic.help("write a name and a colon in place of each `-`");
+        }
+        self.report(diagnostic);
         None
     }
 
@@ -68,7 +73,7 @@ impl Reader {
         match node.kind() {
             Kind::Scalar { text, .. } if !node.is_null() => Some(text),
             _ => {
-                self.wrong_shape(node, &format!("{what} must be a text"));
+                self.wrong_shape(node, &format!("{what} must be a single value"));
                 None
             }
         }
@@ -143,6 +148,7 @@ impl Reader {
             Err(error) => {
                 let mut diagnostic = Diagnostic::error(QUANTITY, node.span(), format!("`{key}`: {error}"));
                 match &error {
+                    UnitError::NoUnit(number) if number.contains(char::is_alphabetic) => {}
                     UnitError::NoUnit(number) if units.contains(&"GB") => {
                         diagnostic = diagnostic.help(format!("did you mean `{number} GB`, or `{number} MB`?"));
                     }
@@ -193,7 +199,9 @@ impl Reader {
             return;
         }
         let known = || tables.iter().flat_map(|table| table.iter().copied());
-        let near = usual_slip(text).filter(|near| known().any(|key| key == *near)).or_else(|| did_you_mean(text, known()));
+        let exact = ELSEWHERE.iter().find(|(other, _)| *other == text).map(|(_, key)| *key);
+        let ours = |near: &&str| known().any(|key| key == *near);
+        let near = exact.filter(ours).or_else(|| did_you_mean(text, known())).or_else(|| near_elsewhere(text).filter(ours));
         let diagnostic = Diagnostic::error(UNKNOWN_KEY, key.span(), format!("{what} has no key `{text}`"));
         let diagnostic = match near {
             Some(near) => diagnostic.help(format!("did you mean `{near}`?")),
@@ -204,30 +212,70 @@ impl Reader {
 }
 
 /// Words of other systems, which no edit distance connects with ours.
-fn usual_slip(word: &str) -> Option<&'static str> {
-    Some(match word {
-        "command" | "cmd" | "script" | "commands" | "exec" | "args" => "run",
-        "input" | "inputs" => "in",
-        "output" | "outputs" | "produces" => "out",
-        "needs" | "depends" | "depends_on" | "requires" | "dependencies" => "after",
-        "scatter" | "foreach" | "for_each" | "matrix" | "with_items" => "for",
-        "if" | "condition" => "when",
-        "mem" | "ram" | "mem_mb" => "memory",
-        "cpu" | "cores" | "threads" | "ncpus" => "cpus",
-        "gpu" => "gpus",
-        "walltime" | "runtime" | "timeout" | "max_time" => "time",
-        "image" | "docker" | "singularity" | "apptainer" => "container",
-        "environment" | "variables" | "vars" => "env",
-        "retries" | "attempts" | "max_retries" => "retry",
-        "name" => "workflow",
-        "doc" | "description" | "title" => "about",
-        "steps" | "jobs" | "rules" | "stages" => "tasks",
-        "parameters" | "config" => "params",
-        "files" | "sources" => "data",
-        "default" => "defaults",
-        "temporary" => "temp",
-        _ => return None,
-    })
+const ELSEWHERE: &[(&str, &str)] = &[
+    ("command", "run"),
+    ("cmd", "run"),
+    ("script", "run"),
+    ("commands", "run"),
+    ("exec", "run"),
+    ("args", "run"),
+    ("input", "in"),
+    ("inputs", "in"),
+    ("output", "out"),
+    ("outputs", "out"),
+    ("produces", "out"),
+    ("needs", "after"),
+    ("depends", "after"),
+    ("depends_on", "after"),
+    ("requires", "after"),
+    ("dependencies", "after"),
+    ("scatter", "for"),
+    ("foreach", "for"),
+    ("for_each", "for"),
+    ("matrix", "for"),
+    ("with_items", "for"),
+    ("if", "when"),
+    ("condition", "when"),
+    ("mem", "memory"),
+    ("ram", "memory"),
+    ("mem_mb", "memory"),
+    ("cpu", "cpus"),
+    ("cores", "cpus"),
+    ("threads", "cpus"),
+    ("ncpus", "cpus"),
+    ("gpu", "gpus"),
+    ("walltime", "time"),
+    ("runtime", "time"),
+    ("timeout", "time"),
+    ("max_time", "time"),
+    ("image", "container"),
+    ("docker", "container"),
+    ("singularity", "container"),
+    ("apptainer", "container"),
+    ("environment", "env"),
+    ("variables", "env"),
+    ("vars", "env"),
+    ("retries", "retry"),
+    ("attempts", "retry"),
+    ("max_retries", "retry"),
+    ("name", "workflow"),
+    ("doc", "about"),
+    ("description", "about"),
+    ("title", "about"),
+    ("steps", "tasks"),
+    ("jobs", "tasks"),
+    ("rules", "tasks"),
+    ("stages", "tasks"),
+    ("parameters", "params"),
+    ("config", "params"),
+    ("sources", "data"),
+    ("temporary", "temp"),
+];
+
+/// Our key for a misspelt word of another system.
+fn near_elsewhere(word: &str) -> Option<&'static str> {
+    let near = did_you_mean(word, ELSEWHERE.iter().map(|(other, _)| *other).filter(|other| other.len() > 5))?;
+    ELSEWHERE.iter().find(|(other, _)| *other == near).map(|(_, key)| *key)
 }
 
 /// `a, b or c`

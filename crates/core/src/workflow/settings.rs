@@ -245,10 +245,10 @@ fn retry(reader: &mut Reader, node: Node<'_>) -> Option<Retry> {
     }
     for (key, value) in node.entries() {
         match key.text() {
-            Some("times") => retry.times = count(reader, "times", value)?,
-            Some("pause") => retry.pause = duration(reader, "pause", value)?,
-            Some("memory") => retry.memory_percent = factor(reader, "memory", value)?,
-            Some("time") => retry.time_percent = factor(reader, "time", value)?,
+            Some("times") => retry.times = count(reader, "times", value).unwrap_or(retry.times),
+            Some("pause") => retry.pause = duration(reader, "pause", value).unwrap_or(retry.pause),
+            Some("memory") => retry.memory_percent = factor(reader, "memory", value).unwrap_or(retry.memory_percent),
+            Some("time") => retry.time_percent = factor(reader, "time", value).unwrap_or(retry.time_percent),
             Some("on") => {
                 let words = reader.words(value, "`on`");
                 retry.on = words.into_iter().filter_map(|(node, word)| retry_on(reader, node, word)).collect();
@@ -314,16 +314,16 @@ fn checkpoint(reader: &mut Reader, key: Node<'_>, node: Node<'_>) -> Option<Opti
                 Some("files") => files = Some(value),
                 Some("keep") => checkpoint.keep = count(reader, "keep", value),
                 Some("best") => {
-                    checkpoint.best = match reader.text(value, "`best`")? {
-                        "newest" => Best::Newest,
-                        "smallest" => Best::Smallest,
-                        "largest" => Best::Largest,
-                        other => {
+                    checkpoint.best = match reader.text(value, "`best`") {
+                        Some("smallest") => Best::Smallest,
+                        Some("largest") => Best::Largest,
+                        Some("newest") | None => Best::Newest,
+                        Some(other) => {
                             let diagnostic = Diagnostic::error(BAD_VALUE, value.span(), format!("`best` cannot be `{other}`"))
                                 .suggest(other, keys::BEST.iter().copied())
                                 .help(format!("it can be {}", list(keys::BEST.iter().copied())));
                             reader.report(diagnostic);
-                            return None;
+                            Best::Newest
                         }
                     }
                 }

@@ -3,6 +3,7 @@
 use super::paths_of::{Known, Path, task_label};
 use crate::diagnostic::{Diagnostic, ESCAPE, Findings, TWO_PRODUCERS};
 use crate::workflow::paths;
+use crate::workflow::template;
 use crate::workflow::{DataFile, DataSource, Output, OutputKind, Task, Workflow};
 use rustc_hash::{FxHashMap, FxHasher};
 use std::hash::Hasher;
@@ -176,6 +177,23 @@ impl Makers<'_> {
         let span = self.workflow.tasks[task as usize].outputs[output as usize].span;
         if file.is_empty() {
             findings.push(Diagnostic::error(ESCAPE, span, "an output has no name"));
+            return;
+        }
+        let names = &self.workflow.tasks[task as usize];
+        let own = matches!(earlier, Maker::Task { task: other, .. } if other == task) && !names.scatter.is_empty();
+        if own {
+            let path = &names.outputs[output as usize].path.0;
+            let used = |name: &str| template::references(path).any(|reference| reference.name == name);
+            let (used, unused): (Vec<&str>, Vec<&str>) =
+                names.scatter.iter().flat_map(|axis| axis.names.iter()).map(String::as_str).partition(|name| used(name));
+            let add: Vec<String> = match unused.is_empty() {
+                true => used.iter().map(|name| format!("`{{{name}}}`")).collect(),
+                false => unused.iter().map(|name| format!("`{{{name}}}`")).collect(),
+            };
+            findings.push(
+                Diagnostic::error(TWO_PRODUCERS, span, format!("{} and {} both make `{file}`", self.label(earlier), self.label(here)))
+                    .help(format!("add {} to the name", add.join(" or "))),
+            );
             return;
         }
         let (message, help, place) = match earlier {

@@ -68,7 +68,7 @@ fn lacks(request: &Request, capacity: &Capacity) -> Vec<Lack> {
         return found;
     }
     if devices < request.gpus as usize {
-        found.push(Lack { key: "gpus", asked: format!("{} GPUs", request.gpus), has: if devices == 0 { "none".to_owned() } else { devices.to_string() } });
+        found.push(Lack { key: "gpus", asked: devices_asked(request.gpus), has: if devices == 0 { "none".to_owned() } else { devices.to_string() } });
     }
     if !fit(true, false) && devices > 0 {
         let most = capacity.gpus.iter().map(|gpu| gpu.memory).max().unwrap_or_default();
@@ -92,6 +92,10 @@ fn lacks(request: &Request, capacity: &Capacity) -> Vec<Lack> {
     found
 }
 
+fn devices_asked(count: u32) -> String {
+    if count == 1 { "a GPU".to_owned() } else { format!("{count} GPUs") }
+}
+
 fn report(task: &str, request: &Request, site: &Site, kinds: &[(&Node, u32)], place: &dyn Fn(&str) -> Span, findings: &mut Findings) {
     let Some((nearest, missing)) = kinds.iter().map(|(node, _)| (*node, lacks(request, &node.capacity))).min_by_key(|(node, lacks)| {
         (lacks.len(), std::cmp::Reverse((node.capacity.gpus.len(), node.capacity.milli_cpus, node.capacity.memory)))
@@ -102,11 +106,17 @@ fn report(task: &str, request: &Request, site: &Site, kinds: &[(&Node, u32)], pl
         return;
     };
     let Some(first) = missing.first() else { return };
-    let asked: Vec<&str> = missing.iter().map(|lack| lack.asked.as_str()).collect();
-    let has: Vec<String> = missing.iter().map(|lack| format!("`{}`: {}", lack.key, lack.has)).collect();
+    // What some other node has is not what makes it impossible: it is the combination.
+    let never = |lack: &&Lack| kinds.iter().all(|(node, _)| lacks(request, &node.capacity).iter().any(|other| other.key == lack.key));
+    let asked: Vec<&str> = missing.iter().filter(never).map(|lack| lack.asked.as_str()).collect();
+    let has: Vec<String> = missing.iter().map(|lack| format!("`{}: {}`", lack.key, lack.has)).collect();
+    let message = match asked.is_empty() {
+        true => format!("no single node of `{}` has all that `{task}` asks for", site.name),
+        false => format!("`{task}` asks for {}, which no node of `{}` has", asked.join(" and "), site.name),
+    };
     findings.push(
-        Diagnostic::error(IMPOSSIBLE_REQUEST, place(first.key), format!("`{task}` asks for {}, which no node of `{}` has", asked.join(" and "), site.name))
-            .help(format!("nearest is the node `{}`, which has {}", nearest.name, has.join(", ")))
+        Diagnostic::error(IMPOSSIBLE_REQUEST, place(first.key), message)
+            .help(format!("nearest is the node `{}`, with {}", nearest.name, has.join(" and ")))
             .help(format!("the largest node is {}", largest(kinds))),
     );
 }

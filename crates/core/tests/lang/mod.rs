@@ -1,0 +1,7 @@
+//! The workflow language as its users meet it.
+
+mod cases;
+mod model;
+mod quoting;
+mod robustness;
+mod schema;

@@ -1,0 +1,3 @@
+//! The integration tests of the core: one binary, one module a part.
+
+mod lang;
