@@ -1,1 +1,101 @@
-//! (opens with what it is)
+//! Runs attempts: sandbox, process, watching, measuring, outputs, record.
+//!
+//! One [`Launcher`] a driver. It takes [`JobSpec`]s, says [`Notice`]s, and leaves for every attempt one line in
+//! the records and its outputs in the content-addressed store, all of them or none. It knows no plan, no
+//! engine, no journal and no retry: what it is told to run it runs once.
+//!
+//! A few threads do everything: a small pool prepares, starts and finishes attempts; one thread waits for exits,
+//! deadlines and samples; one makes outputs durable. Linux 5.4 or newer (pidfd).
+
+mod checkpoint;
+mod collect;
+mod command;
+mod commit;
+mod container;
+mod environment;
+mod finish;
+mod gpu;
+mod guard;
+mod inputs;
+mod launcher;
+mod marker;
+mod objects;
+mod prepare;
+mod process;
+mod queue;
+mod records;
+mod refusal;
+mod sample;
+mod sandbox;
+mod spawn;
+mod table;
+mod watch;
+
+pub use guard::{guard_main, kill_leftovers};
+pub use launcher::Launcher;
+
+use std::path::PathBuf;
+use std::time::Duration;
+use tulpar_core::ids::AttemptId;
+use tulpar_core::job::Report;
+#[cfg(doc)]
+use tulpar_core::job::JobSpec;
+
+/// Where things lie. Absolute, or relative to the current folder at the start.
+#[derive(Clone, Debug)]
+pub struct Folders {
+    /// Of the workflow: relative sources, virtual environments and images are meant from here.
+    pub project: PathBuf,
+    /// One folder an attempt, see `sandbox`.
+    pub attempts: PathBuf,
+    /// The content-addressed store: `ab/cdef…`.
+    pub objects: PathBuf,
+    /// The file that records are appended to.
+    pub records: PathBuf,
+    /// One folder a job, carried between its attempts.
+    pub checkpoints: PathBuf,
+}
+
+/// Looks up the value of a secret by its name.
+pub type Secrets = dyn Fn(&str) -> Option<String> + Send + Sync;
+
+pub struct Options {
+    /// Names the run among all runs on this machine, now and after a crash: best with its folder.
+    pub run: String,
+    pub sample_every: Duration,
+    /// Of the pool that prepares, starts and finishes. The tasks' own cores are not counted.
+    pub threads: usize,
+    pub keep_sandboxes: Keep,
+    pub secrets: Box<Secrets>,
+    /// Arguments with which this very program runs [`guard_main`]; `None` goes without a guard.
+    pub guard: Option<Vec<String>>,
+}
+
+impl Options {
+    pub fn new(run: impl Into<String>) -> Self {
+        Self {
+            run: run.into(),
+            sample_every: Duration::from_secs(1),
+            threads: std::thread::available_parallelism().map_or(2, usize::from).clamp(2, 8),
+            keep_sandboxes: Keep::Failed,
+            secrets: Box::new(|_| None),
+            guard: None,
+        }
+    }
+}
+
+/// Whose sandboxes stay after the end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Keep {
+    /// Of attempts that failed by themselves: somebody will want to look.
+    Failed,
+    Always,
+    Never,
+}
+
+/// What a launcher says about an attempt. `Started` is missing when it never started.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Notice {
+    Started(AttemptId),
+    Ended(AttemptId, Box<Report>),
+}

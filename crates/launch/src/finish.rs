@@ -1,0 +1,162 @@
+//! From a process that is over to a report: ending, outputs, checkpoint, record.
+
+use crate::checkpoint::Checkpoints;
+use crate::collect::{self, Collected};
+use crate::commit::Conclusion;
+use crate::inputs::{Shower, Shown};
+use crate::launcher::Shared;
+use crate::process::Left;
+use crate::queue::Work;
+use crate::table::Running;
+use crate::{Keep, Notice, prepare, sandbox};
+use crossbeam_channel::Sender;
+use tulpar_core::job::{Ending, JobSpec, OutputFile, Record, Report, Usage};
+use tulpar_core::units::Timestamp;
+
+/// A program that saved its state and wants to be continued says so with this code.
+const CONTINUE_LATER: i32 = 85;
+const TAIL_LINES: usize = 20;
+const TAIL_BYTES: usize = 4096;
+
+pub(crate) fn finish(shared: &Shared, mut running: Box<Running>, conclusions: &Sender<Conclusion>) {
+    if !running.spec.gpus.is_empty() {
+        shared.gpus.end();
+    }
+    if running.killed {
+        remove_container(running.remove_container.take());
+    }
+    let ending = ending(&running);
+    let collected = if ending.is_success() { collect_outputs(shared, &running) } else { Ok(Vec::new()) };
+    // Before the outputs are moved away: a file may be both.
+    save_checkpoint(shared, &running);
+    match collected {
+        Err(ending) => report(shared, *running, ending, Vec::new()),
+        Ok(found) if found.is_empty() => report(shared, *running, ending, Vec::new()),
+        Ok(found) => {
+            // Cannot fail while this thread lives: it holds a sender, so the other end waits.
+            let _ = conclusions.send(Conclusion { running, found });
+        }
+    }
+}
+
+fn ending(running: &Running) -> Ending {
+    let keeps_state = running.spec.checkpoint.is_some();
+    let asked_to_continue = keeps_state && running.left == Some(Left::Exit(CONTINUE_LATER));
+    match (&running.stop, running.left) {
+        // It used the grace time well: its time limit is no reason to ask for more.
+        (Some(Ending::Walltime), _) if asked_to_continue => Ending::Checkpointed,
+        (Some(why), _) => why.clone(),
+        (None, _) if running.out_of_memory => Ending::Memory,
+        (None, _) if asked_to_continue => Ending::Checkpointed,
+        (None, Some(Left::Exit(code))) => Ending::Exit(code),
+        (None, Some(Left::Signal(signal))) => Ending::Signal(signal),
+        (None, None) => Ending::NodeLost,
+    }
+}
+
+fn collect_outputs(shared: &Shared, running: &Running) -> Result<Vec<collect::Found>, Ending> {
+    if running.spec.outputs.is_empty() {
+        return Ok(Vec::new());
+    }
+    let work = running.folder.join("work");
+    let shower = Shower { project: &shared.folders.project, objects: shared.objects.folder(), work: &work };
+    let shown = Shown::new(&running.spec.inputs, shower);
+    match collect::collect(&work, &running.spec.outputs, &shown) {
+        Ok(Collected::Missing(missing)) => Err(Ending::Incomplete(missing)),
+        Ok(Collected::All(mut found)) => match shared.objects.stage(&mut found) {
+            Ok(()) => Ok(found),
+            Err(error) => Err(Ending::Refused(error.to_string())),
+        },
+        Err(error) => Err(Ending::Refused(error.to_string())),
+    }
+}
+
+/// After every ending. A checkpoint that cannot be saved is a loss of time, not of the attempt.
+fn save_checkpoint(shared: &Shared, running: &Running) {
+    if let Some(declared) = &running.spec.checkpoint {
+        let attempt = running.spec.attempt;
+        let checkpoints = Checkpoints::new(&shared.folders.checkpoints, &shared.folders.attempts, attempt.job, declared);
+        let _ = checkpoints.save(attempt.n, &running.folder.join("work"));
+    }
+}
+
+/// The client of a container service was killed; what it started is not its child and lives on.
+fn remove_container(words: Option<Vec<String>>) {
+    use std::process::{Command, Stdio};
+    if let Some([program, arguments @ ..]) = words.as_deref() {
+        let _ = Command::new(program).args(arguments).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).status();
+    }
+}
+
+/// Says how it ended, then tidies up: whoever waits for the outputs does not wait for that.
+pub(crate) fn report(shared: &Shared, mut running: Running, ending: Ending, outputs: Vec<OutputFile>) {
+    let mut usage = running.usage;
+    usage.wall_us = running.wall.as_micros() as u64;
+    usage.peak_rss = usage.peak_rss.max(running.samples.peak_rss);
+    usage.peak_gpu_memory = running.samples.peak_gpu_memory();
+    usage.gpu_utilisation = running.samples.gpu_utilisation();
+    let stderr_tail = if ending.is_success() {
+        String::new()
+    } else {
+        let tail = sandbox::tail(&running.folder.join("stderr"), TAIL_LINES, TAIL_BYTES);
+        without_secrets(tail, &running.secrets)
+    };
+    let keep_work = match shared.options.keep_sandboxes {
+        Keep::Always => true,
+        Keep::Never => false,
+        Keep::Failed => failed_by_itself(&ending),
+    };
+    let samples = running.samples.take();
+    let ended = Timestamp(running.started.0 + usage.wall_us);
+    let report = Report { ending, started: running.started, ended, usage, outputs, stderr_tail };
+    let inputs = (running.input_files, running.input_bytes);
+    deliver(shared, &running.spec, report, samples, inputs);
+    shared.queue.push([Work::Tidy { folder: running.folder, keep_work }]);
+}
+
+fn failed_by_itself(ending: &Ending) -> bool {
+    match ending {
+        Ending::Exit(code) => *code != 0,
+        Ending::Signal(_) | Ending::Walltime | Ending::Memory | Ending::Incomplete(_) | Ending::Refused(_) => true,
+        Ending::Checkpointed | Ending::Preempted | Ending::NodeLost | Ending::Cancelled => false,
+    }
+}
+
+/// An attempt that never had a process.
+pub(crate) fn report_unstarted(shared: &Shared, spec: &JobSpec, ending: Ending) {
+    let now = prepare::now();
+    let report = Report { ending, started: now, ended: now, usage: Usage::default(), outputs: Vec::new(), stderr_tail: String::new() };
+    deliver(shared, spec, report, Vec::new(), (0, 0));
+}
+
+fn deliver(shared: &Shared, spec: &JobSpec, report: Report, samples: Vec<tulpar_core::job::Sample>, (input_files, input_bytes): (u64, u64)) {
+    shared.records.append(&Record {
+        attempt: spec.attempt,
+        name: spec.name.clone(),
+        host: shared.host.clone(),
+        node: spec.node.clone(),
+        gpus: spec.gpus.clone(),
+        command: spec.command.clone(),
+        started: report.started,
+        ended: report.ended,
+        ending: report.ending.clone(),
+        usage: report.usage,
+        samples,
+        input_files,
+        input_bytes,
+        outputs: report.outputs.clone(),
+    });
+    shared.forget(spec.attempt);
+    // Nobody may be listening any more; then nobody needs it.
+    let _ = shared.notices.send(Notice::Ended(spec.attempt, Box::new(report)));
+}
+
+/// A task may print what it should not; the tail travels into the journal, so it is masked.
+fn without_secrets(mut text: String, secrets: &[String]) -> String {
+    for secret in secrets.iter().filter(|secret| !secret.is_empty()) {
+        if text.contains(secret.as_str()) {
+            text = text.replace(secret.as_str(), "***");
+        }
+    }
+    text
+}

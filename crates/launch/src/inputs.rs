@@ -1,0 +1,225 @@
+//! Shows a task its inputs: one symbolic link a file.
+//!
+//! Links rather than hard links or reflinks: a hard link cannot cross file systems and changes the link
+//! count and ctime of the user's file (which makes stat caches hash it again); a reflink costs an inode
+//! with extents for each file and works on few file systems. A symbolic link also shows where a
+//! file came from. What a task could damage through it are the user's own files; results are read-only.
+
+use crate::refusal::Refusal;
+use rustix::fs::{AtFlags, FileType, Mode, OFlags};
+use std::collections::HashSet;
+use std::fmt::Write;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::path::{Path, PathBuf};
+use tulpar_core::ids::Digest;
+use tulpar_core::job::{InputFile, InputFiles, Source};
+
+/// Relative, no way up, nothing that only looks like a path.
+pub(crate) fn is_safe(path: &str) -> bool {
+    !path.is_empty()
+        && !path.contains('\0')
+        && !path.starts_with('/')
+        && path.split('/').all(|part| part != "..")
+        && path.split('/').any(|part| !part.is_empty() && part != ".")
+}
+
+/// Where an object lies below the folder of objects.
+pub(crate) fn object_path(digest: &Digest) -> String {
+    let hex = digest.hex();
+    format!("{}/{}", &hex[..2], &hex[2..])
+}
+
+pub(crate) struct Shower<'a> {
+    pub(crate) project: &'a Path,
+    pub(crate) objects: &'a Path,
+    pub(crate) work: &'a Path,
+}
+
+impl Shower<'_> {
+    /// Gives the number of files and bytes shown.
+    pub(crate) fn show(&self, inputs: &[InputFiles]) -> Result<(u64, u64), Refusal> {
+        let (mut files, mut bytes) = (0, 0);
+        if inputs.is_empty() {
+            return Ok((0, 0));
+        }
+        let top = open_folder(self.work).map_err(Refusal::sandbox("opening it"))?;
+        let mut folders = Folders { top: &top, made: HashSet::new(), last: None };
+        let project = self.project.to_str().unwrap_or_default();
+        let mut from = String::new();
+        for input in inputs {
+            for file in input.files.iter() {
+                if !is_safe(&file.path) {
+                    return Err(Refusal::UnsafePath(file.path.clone()));
+                }
+                self.source(file, project, &mut from);
+                if rustix::fs::access(from.as_str(), rustix::fs::Access::EXISTS).is_err() {
+                    return Err(Refusal::MissingInput { path: file.path.clone(), from });
+                }
+                let (folder, name) = folders.parent(&file.path)?;
+                match rustix::fs::symlinkat(from.as_str(), folder, name) {
+                    Ok(()) => {}
+                    // The same file through two inputs, or twice in one, is no conflict.
+                    Err(rustix::io::Errno::EXIST) => match rustix::fs::readlinkat(folder, name, Vec::new()) {
+                        Ok(there) if there.as_bytes() == from.as_bytes() => {}
+                        _ => return Err(Refusal::SamePath(file.path.clone())),
+                    },
+                    Err(error) => return Err(Refusal::sandbox(format!("linking `{}`", file.path))(error.into())),
+                }
+                files += 1;
+                bytes += file.size;
+            }
+            if let Some(list) = &input.list {
+                self.write_list(list, input, &mut folders)?;
+            }
+        }
+        Ok((files, bytes))
+    }
+
+    fn source(&self, file: &InputFile, project: &str, from: &mut String) {
+        from.clear();
+        match &file.source {
+            Source::Path(path) if path.starts_with('/') => from.push_str(path),
+            Source::Path(path) => {
+                from.push_str(project);
+                from.push('/');
+                from.push_str(path);
+            }
+            Source::Object => {
+                let _ = write!(from, "{}/{}", self.objects.display(), object_path(&file.digest));
+            }
+        }
+    }
+
+    fn write_list(&self, list: &str, input: &InputFiles, folders: &mut Folders<'_>) -> Result<(), Refusal> {
+        if !is_safe(list) {
+            return Err(Refusal::UnsafePath(list.into()));
+        }
+        let mut text = String::new();
+        for file in input.files.iter() {
+            text.push_str(&file.path);
+            text.push('\n');
+        }
+        let (folder, name) = folders.parent(list)?;
+        // Never through a link: the file behind it would be the user's.
+        let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
+        let file = match rustix::fs::openat(folder, name, flags, Mode::from_raw_mode(0o644)) {
+            Ok(file) => std::fs::File::from(file),
+            Err(rustix::io::Errno::EXIST) => return Err(Refusal::SamePath(list.into())),
+            Err(error) => return Err(Refusal::sandbox(format!("writing `{list}`"))(error.into())),
+        };
+        io::Write::write_all(&mut &file, text.as_bytes()).map_err(Refusal::sandbox(format!("writing `{list}`")))
+    }
+}
+
+fn open_folder(path: &Path) -> io::Result<OwnedFd> {
+    Ok(rustix::fs::open(path, OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())?)
+}
+
+/// The folders inside a sandbox: each made once, the last one held open because the next file is mostly there too.
+struct Folders<'a> {
+    top: &'a OwnedFd,
+    made: HashSet<String>,
+    last: Option<(String, OwnedFd)>,
+}
+
+impl Folders<'_> {
+    fn parent<'p>(&mut self, path: &'p str) -> Result<(&OwnedFd, &'p str), Refusal> {
+        let Some((folder, name)) = path.rsplit_once('/') else { return Ok((self.top, path)) };
+        if self.last.as_ref().is_none_or(|(last, _)| last != folder) {
+            self.make(folder, path)?;
+            let open = rustix::fs::openat(self.top, folder, OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())
+                .map_err(|error| Refusal::sandbox(format!("opening `{folder}`"))(error.into()))?;
+            self.last = Some((folder.to_owned(), open));
+        }
+        let (_, open) = self.last.as_ref().expect("just set");
+        Ok((open, name))
+    }
+
+    fn make(&mut self, folder: &str, path: &str) -> Result<(), Refusal> {
+        if self.made.contains(folder) {
+            return Ok(());
+        }
+        if let Some((above, _)) = folder.rsplit_once('/') {
+            self.make(above, path)?;
+        }
+        match rustix::fs::mkdirat(self.top, folder, Mode::from_raw_mode(0o755)) {
+            Ok(()) => {}
+            Err(rustix::io::Errno::EXIST) => {
+                // Through a link to a user's folder we would write into that folder.
+                let kind = rustix::fs::statat(self.top, folder, AtFlags::SYMLINK_NOFOLLOW).map(|stat| FileType::from_raw_mode(stat.st_mode));
+                if kind != Ok(FileType::Directory) {
+                    return Err(Refusal::BelowAnInput(path.to_owned()));
+                }
+            }
+            Err(error) => return Err(Refusal::sandbox(format!("making the folder `{folder}`"))(error.into())),
+        }
+        self.made.insert(folder.to_owned());
+        Ok(())
+    }
+}
+
+/// Where a link in the sandbox points if it is an input as it was shown, so that collecting can tell it
+/// from links that the task made.
+pub(crate) struct Shown<'a> {
+    by_path: std::collections::HashMap<&'a str, &'a InputFile>,
+    shower: Shower<'a>,
+}
+
+impl<'a> Shown<'a> {
+    pub(crate) fn new(inputs: &'a [InputFiles], shower: Shower<'a>) -> Self {
+        let by_path = inputs.iter().flat_map(|input| input.files.iter()).map(|file| (file.path.as_str(), file)).collect();
+        Self { by_path, shower }
+    }
+
+    /// The input shown at `path`, and where it really lies, if the link there is still the one we made.
+    pub(crate) fn unchanged(&self, path: &str) -> Option<(&'a InputFile, PathBuf)> {
+        let input = self.by_path.get(path)?;
+        let mut from = String::new();
+        self.shower.source(input, self.shower.project.to_str().unwrap_or_default(), &mut from);
+        let from = PathBuf::from(from);
+        let link = std::fs::read_link(self.shower.work.join(path)).ok()?;
+        (link == from).then_some((*input, from))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn file(path: &str, source: &str) -> InputFile {
+        InputFile { path: path.into(), source: Source::Path(source.into()), size: 2, digest: Digest::of(b"x") }
+    }
+
+    fn show(files: Vec<InputFile>, list: Option<&str>) -> (tempfile::TempDir, Result<(u64, u64), Refusal>) {
+        let folder = tempfile::tempdir().unwrap();
+        for name in ["project/raw", "objects", "work"] {
+            std::fs::create_dir_all(folder.path().join(name)).unwrap();
+        }
+        for name in ["a", "b"] {
+            std::fs::write(folder.path().join("project/raw").join(name), name).unwrap();
+        }
+        let inputs = [InputFiles { name: "raw".into(), files: files.into(), list: list.map(String::from) }];
+        let shown = Shower { project: &folder.path().join("project"), objects: &folder.path().join("objects"), work: &folder.path().join("work") }.show(&inputs);
+        (folder, shown)
+    }
+
+    #[test]
+    fn inputs_appear_at_their_paths_and_in_the_list() {
+        let (folder, shown) = show(vec![file("in/deep/a", "raw/a"), file("in/b", "raw/b"), file("in/b", "raw/b")], Some("raw.list"));
+        assert_eq!(shown.unwrap(), (3, 6));
+        assert_eq!(std::fs::read_to_string(folder.path().join("work/in/deep/a")).unwrap(), "a");
+        assert_eq!(std::fs::read_to_string(folder.path().join("work/raw.list")).unwrap(), "in/deep/a\nin/b\nin/b\n");
+    }
+
+    #[test]
+    fn what_cannot_be_shown_safely_is_refused_by_name() {
+        let refused = |files, list| show(files, list).1.unwrap_err().to_string();
+        assert_eq!(refused(vec![file("../a", "raw/a")], None), "the path `../a` leaves the sandbox: use a relative path without `..`");
+        assert_eq!(refused(vec![file("/a", "raw/a")], None), "the path `/a` leaves the sandbox: use a relative path without `..`");
+        assert_eq!(refused(vec![file("a", "raw/a"), file("a", "raw/b")], None), "two inputs claim the path `a` in the sandbox: give one of them another name");
+        assert!(refused(vec![file("d", "raw"), file("d/x", "raw/b")], None).starts_with("the input `d/x` lies below another input"));
+        assert!(refused(vec![file("a", "raw/nosuch")], None).contains("the input `a` is missing"));
+        assert!(refused(vec![file("a", "raw/a")], Some("a")).starts_with("two inputs claim the path `a`"));
+    }
+}

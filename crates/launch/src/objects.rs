@@ -1,0 +1,235 @@
+//! The content-addressed store: `ab/cdef…`, read-only, each file durable before anyone hears of it.
+//!
+//! Committing has three steps so that a power cut at any moment leaves either no object or a whole
+//! one: data to disk under the old name, rename, folders to disk. The thread of `commit` takes all attempts
+//! that came together through the steps at once. What `gc` removes is not its business.
+
+use crate::collect::{Found, Take};
+use crate::inputs::object_path;
+use rustix::fs::{Mode, OFlags};
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs::{self, File, Permissions};
+use std::io;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+use tulpar_core::ids::Digest;
+
+/// Up to here files are synced one by one; beyond, the whole file system at once is cheaper, although that
+/// also waits for what others wrote.
+const FEW: usize = 64;
+
+pub(crate) struct Objects {
+    folder: PathBuf,
+    /// Of the sandboxes: on another file system files are copied, not moved.
+    device: u64,
+    copies: AtomicU64,
+}
+
+#[derive(Debug, thiserror::Error)]
+#[error("the output `{path}` could not be stored: {error}")]
+pub(crate) struct StoreError {
+    path: String,
+    error: io::Error,
+}
+
+impl Objects {
+    pub(crate) fn open(folder: &Path) -> io::Result<Self> {
+        fs::create_dir_all(folder)?;
+        Ok(Self { folder: folder.to_path_buf(), device: fs::metadata(folder)?.dev(), copies: AtomicU64::new(0) })
+    }
+
+    pub(crate) fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    fn path(&self, digest: &Digest) -> PathBuf {
+        self.folder.join(object_path(digest))
+    }
+
+    /// Makes every file ready to be renamed: on this file system, with one name, read-only. May be done
+    /// by many threads at once.
+    pub(crate) fn stage(&self, found: &mut [Found]) -> Result<(), StoreError> {
+        found.iter_mut().try_for_each(|found| self.stage_one(found).map_err(|error| StoreError { path: found.file.path.clone(), error }))
+    }
+
+    fn stage_one(&self, found: &mut Found) -> io::Result<()> {
+        match found.take {
+            Take::Leave => return Ok(()),
+            Take::Copy => self.copy(found)?,
+            Take::Move if fs::metadata(&found.from)?.dev() != self.device => self.copy(found)?,
+            Take::Move => {}
+        }
+        // A result is never changed in place: its digest is its name.
+        let mode = if found.file.executable { 0o555 } else { 0o444 };
+        fs::set_permissions(&found.from, Permissions::from_mode(mode))
+    }
+
+    fn copy(&self, found: &mut Found) -> io::Result<()> {
+        let number = self.copies.fetch_add(1, Ordering::Relaxed);
+        let incoming = self.folder.join("incoming");
+        fs::create_dir_all(&incoming)?;
+        let copy = incoming.join(format!("{}-{number}", std::process::id()));
+        fs::copy(&found.from, &copy)?;
+        // A user's file may have changed since it was hashed; the copy cannot.
+        (found.file.digest, found.file.size) = crate::collect::hash_file(&copy)?;
+        found.from = copy;
+        found.take = Take::Move;
+        Ok(())
+    }
+
+    /// Commits several attempts at once. One that fails does not spoil the others.
+    pub(crate) fn commit(&self, attempts: &[&[Found]]) -> Vec<Result<(), StoreError>> {
+        let mut results: Vec<Result<(), StoreError>> = attempts.iter().map(|_| Ok(())).collect();
+        // Several may bring the same content; the first that can be stored does for all.
+        let mut wanted: BTreeMap<Digest, Vec<(usize, &Found)>> = BTreeMap::new();
+        // A new folder of objects is an entry in the one above.
+        let mut folders = BTreeSet::from([self.folder.clone()]);
+        for (attempt, found) in attempts.iter().enumerate().flat_map(|(attempt, found)| found.iter().map(move |found| (attempt, found))) {
+            let path = self.path(&found.file.digest);
+            // Also of objects that are there: the attempt that made them may not have got as far as syncing.
+            folders.insert(path.parent().expect("two levels").to_path_buf());
+            match fs::metadata(&path) {
+                // Content that is there already stays; only the right to execute it may be new.
+                Ok(there) if there.len() == found.file.size => {
+                    if found.file.executable && there.mode() & 0o111 == 0 {
+                        let _ = fs::set_permissions(&path, Permissions::from_mode(0o555));
+                    }
+                }
+                _ => wanted.entry(found.file.digest).or_default().push((attempt, found)),
+            }
+        }
+        let mut fail = |attempt: usize, found: &Found, error: &io::Error| {
+            if results[attempt].is_ok() {
+                results[attempt] = Err(StoreError { path: found.file.path.clone(), error: io::Error::new(error.kind(), error.to_string()) });
+            }
+        };
+        let together = wanted.len() > FEW;
+        let synced = if together { self.sync_all() } else { Ok(()) };
+        for (digest, candidates) in &wanted {
+            let path = self.path(digest);
+            let store = |from: &Path| -> io::Result<()> {
+                if !together {
+                    File::open(from)?.sync_all()?;
+                }
+                rename(from, &path)
+            };
+            let stored = match &synced {
+                Err(error) => Err(io::Error::new(error.kind(), error.to_string())),
+                Ok(()) => candidates.iter().fold(Err(io::ErrorKind::NotFound.into()), |stored, (_, found)| stored.or_else(|_| store(&found.from))),
+            };
+            if let Err(error) = stored {
+                candidates.iter().for_each(|(attempt, found)| fail(*attempt, found, &error));
+            }
+        }
+        let synced = if together {
+            self.sync_all()
+        } else {
+            // One that could not even be made belongs to an attempt that has failed already.
+            folders.iter().filter_map(|folder| File::open(folder).ok()).try_for_each(|folder| folder.sync_all())
+        };
+        if let Err(error) = synced {
+            for (attempt, found) in attempts.iter().enumerate().filter_map(|(attempt, found)| Some((attempt, found.first()?))) {
+                fail(attempt, found, &error);
+            }
+        }
+        results
+    }
+
+    fn sync_all(&self) -> io::Result<()> {
+        let folder = rustix::fs::open(&self.folder, OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())?;
+        Ok(rustix::fs::syncfs(folder)?)
+    }
+}
+
+fn rename(from: &Path, to: &Path) -> io::Result<()> {
+    match fs::rename(from, to) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            let folder = to.parent().expect("two levels");
+            fs::create_dir_all(folder)?;
+            fs::rename(from, to)
+        }
+        other => other,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tulpar_core::job::OutputFile;
+
+    fn found(from: &Path, executable: bool, take: Take) -> Found {
+        let content = fs::read(from).unwrap();
+        let file = OutputFile { output: 0, path: "x".into(), size: content.len() as u64, digest: Digest::of(&content), executable };
+        Found { file, from: from.to_path_buf(), take }
+    }
+
+    fn mode(path: &Path) -> u32 {
+        fs::metadata(path).unwrap().mode() & 0o777
+    }
+
+    #[test]
+    fn files_become_read_only_objects_and_equal_content_is_kept_once() {
+        let folder = tempfile::tempdir().unwrap();
+        let objects = Objects::open(&folder.path().join("objects")).unwrap();
+        let here = |name: &str| folder.path().join(name);
+        for name in ["a", "b", "c"] {
+            fs::write(here(name), "same").unwrap();
+        }
+        fs::write(here("user"), "other").unwrap();
+        let mut first = [found(&here("a"), false, Take::Move), found(&here("user"), false, Take::Copy)];
+        let mut second = [found(&here("b"), false, Take::Move)];
+        objects.stage(&mut first).unwrap();
+        objects.stage(&mut second).unwrap();
+        assert!(objects.commit(&[&first, &second]).iter().all(Result::is_ok));
+        let same = objects.path(&Digest::of(b"same"));
+        assert_eq!((fs::read_to_string(&same).unwrap(), mode(&same)), ("same".into(), 0o444));
+        assert!(here("user").exists() && !here("a").exists());
+        let mut third = [found(&here("c"), true, Take::Move)];
+        objects.stage(&mut third).unwrap();
+        assert!(objects.commit(&[&third]).iter().all(Result::is_ok));
+        assert_eq!(mode(&same), 0o555);
+    }
+
+    #[test]
+    fn content_that_one_attempt_lost_is_stored_from_another() {
+        let folder = tempfile::tempdir().unwrap();
+        let objects = Objects::open(&folder.path().join("objects")).unwrap();
+        fs::write(folder.path().join("a"), "same").unwrap();
+        fs::write(folder.path().join("b"), "same").unwrap();
+        let first = [found(&folder.path().join("a"), false, Take::Move)];
+        let second = [found(&folder.path().join("b"), false, Take::Move)];
+        fs::remove_file(folder.path().join("a")).unwrap();
+        assert!(objects.commit(&[&first, &second]).iter().all(Result::is_ok));
+        assert!(objects.path(&Digest::of(b"same")).exists());
+    }
+
+    #[test]
+    fn an_attempt_whose_file_is_gone_fails_alone() {
+        let folder = tempfile::tempdir().unwrap();
+        let objects = Objects::open(&folder.path().join("objects")).unwrap();
+        fs::write(folder.path().join("a"), "a").unwrap();
+        fs::write(folder.path().join("b"), "b").unwrap();
+        let first = [found(&folder.path().join("a"), false, Take::Move)];
+        let second = [found(&folder.path().join("b"), false, Take::Move)];
+        fs::remove_file(folder.path().join("a")).unwrap();
+        let results = objects.commit(&[&first, &second]);
+        assert!(results[0].is_err() && results[1].is_ok());
+    }
+
+    #[test]
+    fn more_than_a_few_files_are_committed_together() {
+        let folder = tempfile::tempdir().unwrap();
+        let objects = Objects::open(&folder.path().join("objects")).unwrap();
+        let mut all: Vec<Found> = (0..200)
+            .map(|n| {
+                let path = folder.path().join(n.to_string());
+                fs::write(&path, n.to_string()).unwrap();
+                found(&path, false, Take::Move)
+            })
+            .collect();
+        objects.stage(&mut all).unwrap();
+        assert!(objects.commit(&[&all]).iter().all(Result::is_ok));
+        assert_eq!(fs::read_to_string(objects.path(&Digest::of(b"117"))).unwrap(), "117");
+    }
+}

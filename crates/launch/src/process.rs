@@ -1,0 +1,264 @@
+//! What `/proc` says of processes, and the last words of one that is over.
+//!
+//! Knows pids only. Every number of a process that cannot be read (it is gone, it is another user's)
+//! is an error or zero, never a guess.
+
+use std::fs::File;
+use std::io::{self, Read};
+use std::os::fd::{AsRawFd, OwnedFd};
+use tulpar_core::job::Usage;
+
+/// Reads a file of `/proc/PID/` into `buffer`, which is cleared first.
+pub(crate) fn read(pid: i32, name: &str, buffer: &mut Vec<u8>) -> io::Result<()> {
+    use std::io::Write;
+    let mut path = [0u8; 64];
+    let length = {
+        let mut rest = &mut path[..];
+        write!(rest, "/proc/{pid}/{name}")?;
+        64 - rest.len()
+    };
+    let path = std::str::from_utf8(&path[..length]).expect("digits and a literal");
+    buffer.clear();
+    File::open(path)?.read_to_end(buffer)?;
+    Ok(())
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Stat {
+    pub(crate) state: u8,
+    pub(crate) parent: i32,
+    /// Ticks since boot; with the pid it names a process for ever.
+    pub(crate) started: u64,
+    /// Ticks of its own and of its reaped children, user and system.
+    pub(crate) ticks: u64,
+    pub(crate) rss_pages: u64,
+}
+
+impl Stat {
+    pub(crate) fn of(pid: i32, buffer: &mut Vec<u8>) -> Option<Stat> {
+        read(pid, "stat", buffer).ok()?;
+        Stat::parse(buffer)
+    }
+
+    /// The name in parentheses may hold anything, spaces and parentheses too: fields start after the last one.
+    fn parse(text: &[u8]) -> Option<Stat> {
+        let end = text.iter().rposition(|byte| *byte == b')')?;
+        let mut fields = std::str::from_utf8(&text[end + 1..]).ok()?.split_ascii_whitespace();
+        let state = *fields.next()?.as_bytes().first()?;
+        let parent = fields.next()?.parse().ok()?;
+        let mut fields = fields.skip(9);
+        let mut ticks = 0;
+        for _ in 0..4 {
+            ticks += fields.next()?.parse::<i64>().ok()?.max(0) as u64;
+        }
+        let mut fields = fields.skip(4);
+        let started = fields.next()?.parse().ok()?;
+        let rss_pages = fields.nth(1)?.parse::<i64>().ok()?.max(0) as u64;
+        Some(Stat { state, parent, started, ticks, rss_pages })
+    }
+
+    pub(crate) fn is_over(&self) -> bool {
+        matches!(self.state, b'Z' | b'X')
+    }
+}
+
+/// `/proc/PID/io`: of the process and of the children it has waited for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Io {
+    pub(crate) read_bytes: u64,
+    pub(crate) write_bytes: u64,
+    read_calls: u64,
+    write_calls: u64,
+    device_read_bytes: u64,
+    device_write_bytes: u64,
+}
+
+impl Io {
+    pub(crate) fn of(pid: i32, buffer: &mut Vec<u8>) -> Io {
+        if read(pid, "io", buffer).is_err() {
+            return Io::default();
+        }
+        Io::parse(buffer)
+    }
+
+    fn parse(text: &[u8]) -> Io {
+        let mut io = Io::default();
+        for line in text.split(|byte| *byte == b'\n') {
+            let Some((name, value)) = std::str::from_utf8(line).ok().and_then(|line| line.split_once(": ")) else {
+                continue;
+            };
+            let Ok(value) = value.trim().parse() else { continue };
+            match name {
+                "rchar" => io.read_bytes = value,
+                "wchar" => io.write_bytes = value,
+                "syscr" => io.read_calls = value,
+                "syscw" => io.write_calls = value,
+                "read_bytes" => io.device_read_bytes = value,
+                "write_bytes" => io.device_write_bytes = value,
+                _ => {}
+            }
+        }
+        io
+    }
+}
+
+/// How a process left.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Left {
+    Exit(i32),
+    Signal(i32),
+}
+
+/// Measures a zombie child of ours and lets it go. The order matters: its `io` is gone with it.
+pub(crate) fn reap(pid: i32, buffer: &mut Vec<u8>) -> io::Result<(Left, Usage)> {
+    let io = Io::of(pid, buffer);
+    let mut status = 0;
+    // SAFETY: plain data for the kernel to fill in.
+    let mut used: libc::rusage = unsafe { std::mem::zeroed() };
+    loop {
+        // SAFETY: both pointers are to living locals.
+        match unsafe { libc::wait4(pid, &mut status, 0, &mut used) } {
+            -1 => {
+                let error = io::Error::last_os_error();
+                if error.kind() != io::ErrorKind::Interrupted {
+                    return Err(error);
+                }
+            }
+            _ => break,
+        }
+    }
+    let left = if libc::WIFSIGNALED(status) {
+        Left::Signal(libc::WTERMSIG(status))
+    } else {
+        Left::Exit(libc::WEXITSTATUS(status))
+    };
+    let micros = |time: libc::timeval| time.tv_sec.max(0) as u64 * 1_000_000 + time.tv_usec.max(0) as u64;
+    let count = |number: libc::c_long| number.max(0) as u64;
+    let usage = Usage {
+        user_us: micros(used.ru_utime),
+        system_us: micros(used.ru_stime),
+        peak_rss: count(used.ru_maxrss) * 1024,
+        read_bytes: io.read_bytes,
+        write_bytes: io.write_bytes,
+        read_calls: io.read_calls,
+        write_calls: io.write_calls,
+        device_read_bytes: io.device_read_bytes,
+        device_write_bytes: io.device_write_bytes,
+        voluntary_switches: count(used.ru_nvcsw),
+        involuntary_switches: count(used.ru_nivcsw),
+        minor_faults: count(used.ru_minflt),
+        major_faults: count(used.ru_majflt),
+        ..Usage::default()
+    };
+    Ok((left, usage))
+}
+
+/// Adds what another process of the same tree used. Sizes do not add up over time: the larger counts.
+pub(crate) fn add(total: &mut Usage, part: &Usage) {
+    total.user_us += part.user_us;
+    total.system_us += part.system_us;
+    total.peak_rss = total.peak_rss.max(part.peak_rss);
+    total.read_bytes += part.read_bytes;
+    total.write_bytes += part.write_bytes;
+    total.read_calls += part.read_calls;
+    total.write_calls += part.write_calls;
+    total.device_read_bytes += part.device_read_bytes;
+    total.device_write_bytes += part.device_write_bytes;
+    total.voluntary_switches += part.voluntary_switches;
+    total.involuntary_switches += part.involuntary_switches;
+    total.minor_faults += part.minor_faults;
+    total.major_faults += part.major_faults;
+}
+
+/// Every pid there is.
+pub(crate) fn all() -> Vec<i32> {
+    let Ok(entries) = std::fs::read_dir("/proc") else { return Vec::new() };
+    entries.flatten().filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect()
+}
+
+/// The children that the kernel gave to this process because their own parents ended: it hangs them
+/// below the first thread, and the tasks themselves are started from others, so this list is short.
+pub(crate) struct Adopted {
+    list: Option<File>,
+}
+
+impl Adopted {
+    pub(crate) fn open() -> Self {
+        let own = std::process::id();
+        Self { list: File::open(format!("/proc/self/task/{own}/children")).ok() }
+    }
+
+    pub(crate) fn read(&mut self, buffer: &mut Vec<u8>) -> Vec<i32> {
+        use std::os::unix::fs::FileExt;
+        let Some(list) = &self.list else { return children_by_search(buffer) };
+        buffer.clear();
+        buffer.resize(4096, 0);
+        let mut length = 0;
+        loop {
+            match list.read_at(&mut buffer[length..], length as u64) {
+                Ok(0) | Err(_) => break,
+                Ok(more) => length += more,
+            }
+            if length == buffer.len() {
+                buffer.resize(length * 2, 0);
+            }
+        }
+        std::str::from_utf8(&buffer[..length])
+            .map(|text| text.split_ascii_whitespace().filter_map(|pid| pid.parse().ok()).collect())
+            .unwrap_or_default()
+    }
+}
+
+/// For kernels without `CONFIG_PROC_CHILDREN`.
+fn children_by_search(buffer: &mut Vec<u8>) -> Vec<i32> {
+    let own = std::process::id() as i32;
+    all().into_iter().filter(|pid| Stat::of(*pid, buffer).is_some_and(|stat| stat.parent == own)).collect()
+}
+
+pub(crate) fn open_pidfd(pid: i32) -> io::Result<OwnedFd> {
+    let pid = rustix::process::Pid::from_raw(pid).ok_or(io::ErrorKind::InvalidInput)?;
+    Ok(rustix::process::pidfd_open(pid, rustix::process::PidfdFlags::empty())?)
+}
+
+/// Signals the process behind the descriptor, which can be no other. One that is gone is no error.
+pub(crate) fn signal(pidfd: &OwnedFd, signal: i32) {
+    // SAFETY: no pointers are passed but null.
+    unsafe { libc::syscall(libc::SYS_pidfd_send_signal, pidfd.as_raw_fd(), signal, std::ptr::null::<u8>(), 0) };
+}
+
+/// How often the kernel has killed something for lack of memory, since boot.
+pub(crate) fn out_of_memory_kills() -> u64 {
+    let Ok(text) = std::fs::read_to_string("/proc/vmstat") else { return 0 };
+    text.lines().find_map(|line| line.strip_prefix("oom_kill ")?.parse().ok()).unwrap_or(0)
+}
+
+/// Resident bytes with shared pages divided among those who share them: dear, so only asked for when it decides.
+pub(crate) fn proportional_size(pid: i32, buffer: &mut Vec<u8>) -> Option<u64> {
+    read(pid, "smaps_rollup", buffer).ok()?;
+    let text = std::str::from_utf8(buffer).ok()?;
+    let kilobytes = text.lines().find_map(|line| line.strip_prefix("Pss:"))?;
+    Some(kilobytes.split_ascii_whitespace().next()?.parse::<u64>().ok()? * 1024)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_stat_line_is_read_even_when_the_name_holds_parentheses() {
+        let line = b"8882 (a) b (c)) Z 8841 8832 5181 0 -1 4227148 228 0 0 0 1 2 3 4 20 0 1 0 133236 500 77 18446744073709551615 0\n";
+        let stat = Stat::parse(line).unwrap();
+        assert_eq!(stat, Stat { state: b'Z', parent: 8841, started: 133_236, ticks: 10, rss_pages: 77 });
+        assert!(stat.is_over());
+        assert_eq!(Stat::parse(b"8882 (cut off"), None);
+    }
+
+    #[test]
+    fn io_counters_are_read_by_name() {
+        let text = b"rchar: 10\nwchar: 20\nsyscr: 3\nsyscw: 4\nread_bytes: 5\nwrite_bytes: 6\ncancelled_write_bytes: 7\n";
+        assert_eq!(
+            Io::parse(text),
+            Io { read_bytes: 10, write_bytes: 20, read_calls: 3, write_calls: 4, device_read_bytes: 5, device_write_bytes: 6 }
+        );
+    }
+}

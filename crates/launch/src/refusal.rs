@@ -1,0 +1,52 @@
+//! Why an attempt never started, in words for the person who wrote the workflow.
+
+use std::io;
+
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum Refusal {
+    #[error("the path `{0}` leaves the sandbox: use a relative path without `..`")]
+    UnsafePath(String),
+    #[error("the input `{path}` is missing: there is no file {from}. Put it back, or run again what makes it")]
+    MissingInput { path: String, from: String },
+    #[error("two inputs claim the path `{0}` in the sandbox: give one of them another name")]
+    SamePath(String),
+    #[error("the input `{0}` lies below another input that is a single file or folder: give one of them another path")]
+    BelowAnInput(String),
+    #[error("the sandbox cannot be prepared: {what}: {error}")]
+    Sandbox { what: String, error: io::Error },
+    #[error("the command is empty: write what to run")]
+    NothingToRun,
+    #[error("the command, a variable or a path holds a zero byte, which no program can be given")]
+    ZeroByte,
+    #[error("the command line is longer than this system allows: give the files as a list (`{{name.list}}`) or a folder instead of one by one")]
+    TooLong,
+    #[error("there is no program `{0}` on this machine: install it, give its full path, or name the environment (venv, conda, container) that has it")]
+    NoProgram(String),
+    #[error("`{program}` cannot be run: {error}. Is it executable (chmod +x), does its first line name the interpreter (#!), is it for this machine?")]
+    NotRunnable { program: String, error: io::Error },
+    #[error("`{program}` could not be started: {error}")]
+    Start { program: String, error: String },
+    #[error("the secret `{0}` has no value here: set it in the environment of Tulpar, or in its secrets file")]
+    NoSecret(String),
+    #[error("there is no Python environment in `{0}`: make it (python3 -m venv), or correct `venv:`")]
+    NoVenv(String),
+    #[error("there is no conda environment in `{0}`: make it (conda create -p), or correct `conda:`")]
+    NoCondaFolder(String),
+    #[error("conda is not installed here, and the environment `{0}` is given by name: install conda, mamba or micromamba, or give the environment's folder")]
+    NoConda(String),
+    #[error("nothing here can run the container `{image}`: install {install}")]
+    NoRuntime { image: String, install: &'static str },
+    #[error("the container image `{0}` does not exist: build or copy it there, or correct `container:`")]
+    NoImage(String),
+    #[error("`container:` and `{0}:` cannot be used together: install what the task needs in the image")]
+    TwoEnvironments(&'static str),
+    #[error("the checkpoint cannot be brought into the sandbox: {0}")]
+    Checkpoint(io::Error),
+}
+
+impl Refusal {
+    pub(crate) fn sandbox(what: impl Into<String>) -> impl FnOnce(io::Error) -> Refusal {
+        let what = what.into();
+        move |error| Refusal::Sandbox { what, error }
+    }
+}

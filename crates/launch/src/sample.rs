@@ -1,0 +1,200 @@
+//! One pass over `/proc` measures all process trees: samples over time, and who is over the memory limit.
+//!
+//! A process belongs to the attempt whose main process, or adopted stray, is above it.
+
+use crate::process::{self, Io, Stat};
+use crate::table::{Running, Table};
+use crate::watch::Watch;
+use std::collections::HashMap;
+use std::time::Instant;
+use tulpar_core::job::{Ending, Sample};
+
+/// Then every second one goes and the next ones come half as often.
+const MOST: usize = 2000;
+
+/// The samples of one attempt: evenly spread however long it runs.
+#[derive(Default)]
+pub(crate) struct Samples {
+    list: Vec<Sample>,
+    /// Only every so many passes are kept, as a power of two.
+    thinned: u32,
+    passes: u32,
+    pub(crate) peak_rss: u64,
+    peak_gpu_memory: u64,
+    gpu_percent_sum: u64,
+    gpu_samples: u64,
+}
+
+impl Samples {
+    fn push(&mut self, sample: Sample) {
+        if let Some(percent) = sample.gpu_percent {
+            self.gpu_percent_sum += u64::from(percent);
+            self.gpu_samples += 1;
+            self.peak_gpu_memory = self.peak_gpu_memory.max(sample.gpu_memory.unwrap_or(0));
+        }
+        let wanted = self.passes.is_multiple_of(1 << self.thinned);
+        self.passes = self.passes.wrapping_add(1);
+        if !wanted {
+            return;
+        }
+        if self.list.len() == MOST {
+            let mut position = 0;
+            self.list.retain(|_| {
+                position += 1;
+                position % 2 == 1
+            });
+            self.thinned += 1;
+        }
+        self.list.push(sample);
+    }
+
+    pub(crate) fn take(&mut self) -> Vec<Sample> {
+        std::mem::take(&mut self.list)
+    }
+
+    pub(crate) fn peak_gpu_memory(&self) -> u64 {
+        self.peak_gpu_memory
+    }
+
+    /// In hundredths of a percent.
+    pub(crate) fn gpu_utilisation(&self) -> u32 {
+        (self.gpu_percent_sum * 100).checked_div(self.gpu_samples).unwrap_or(0) as u32
+    }
+}
+
+/// What one pass found of one tree.
+#[derive(Default)]
+struct Tree {
+    pids: Vec<i32>,
+    rss: u64,
+    ticks: u64,
+    io: Io,
+}
+
+pub(crate) fn pass(watch: &mut Watch<'_>, sampling: bool, over: &mut Vec<Running>) {
+    let shared = watch.shared;
+    let roots = {
+        let mut table = shared.table();
+        watch.adopt(&mut table);
+        roots(&table)
+    };
+    let mut trees = trees(&roots, &mut watch.buffer);
+    if sampling {
+        for tree in trees.values_mut() {
+            for pid in &tree.pids {
+                let io = Io::of(*pid, &mut watch.buffer);
+                tree.io.read_bytes += io.read_bytes;
+                tree.io.write_bytes += io.write_bytes;
+            }
+        }
+    }
+    let mut too_large = Vec::new();
+    {
+        let mut table = shared.table();
+        for (serial, tree) in &trees {
+            let Some(running) = table.running.get_mut(serial) else { continue };
+            running.samples.peak_rss = running.samples.peak_rss.max(tree.rss);
+            let limit = running.spec.limits.memory.0;
+            if limit > 0 && tree.rss > limit && !running.killed {
+                too_large.push((*serial, limit));
+            }
+            if sampling {
+                let sample = sample(running, tree, &shared.gpus.reading(&running.spec.gpus));
+                running.samples.push(sample);
+            }
+        }
+    }
+    for (serial, limit) in too_large {
+        // Pages that forked workers share were counted for each of them: before ending a task for it, count right.
+        let tree = &trees[&serial];
+        let right: u64 = tree.pids.iter().filter_map(|pid| process::proportional_size(*pid, &mut watch.buffer)).sum();
+        if right > limit {
+            let mut table = shared.table();
+            if let Some(running) = table.running.get_mut(&serial) {
+                running.stop.get_or_insert(Ending::Memory);
+            }
+            table.kill(serial, Instant::now());
+            crate::watch::settle(&mut table, serial, over);
+        }
+    }
+}
+
+fn sample(running: &Running, tree: &Tree, gpu: &Option<(u32, u64)>) -> Sample {
+    let ticks_per_second = system_number(libc::_SC_CLK_TCK);
+    let done = &running.usage;
+    Sample {
+        ms: running.clock.elapsed().as_millis() as u64,
+        processes: tree.pids.len() as u32,
+        rss: tree.rss,
+        cpu_us: tree.ticks * 1_000_000 / ticks_per_second + done.user_us + done.system_us,
+        read_bytes: tree.io.read_bytes + done.read_bytes,
+        write_bytes: tree.io.write_bytes + done.write_bytes,
+        gpu_percent: gpu.map(|(percent, _)| percent),
+        gpu_memory: gpu.map(|(_, memory)| memory),
+    }
+}
+
+fn roots(table: &Table) -> HashMap<i32, u32> {
+    let mains = table.running.iter().filter(|(_, running)| running.left.is_none()).map(|(serial, running)| (running.pid, *serial));
+    mains.chain(table.strays.iter().map(|(pid, stray)| (*pid, stray.serial))).collect()
+}
+
+fn trees(roots: &HashMap<i32, u32>, buffer: &mut Vec<u8>) -> HashMap<u32, Tree> {
+    let processes: HashMap<i32, Stat> = process::all().into_iter().filter_map(|pid| Some((pid, Stat::of(pid, buffer)?))).collect();
+    let page = system_number(libc::_SC_PAGESIZE);
+    // Whose each process is; `None` for those that are nobody's.
+    let mut owners: HashMap<i32, Option<u32>> = HashMap::with_capacity(processes.len());
+    let mut trees: HashMap<u32, Tree> = HashMap::new();
+    let mut path = Vec::new();
+    for (pid, stat) in &processes {
+        path.clear();
+        let mut at = *pid;
+        let owner = loop {
+            if let Some(serial) = roots.get(&at) {
+                break Some(*serial);
+            }
+            if let Some(owner) = owners.get(&at) {
+                break *owner;
+            }
+            path.push(at);
+            match processes.get(&at) {
+                // The list is no snapshot: a pid that was reused meanwhile could close a circle.
+                Some(stat) if stat.parent > 0 && path.len() < 10_000 => at = stat.parent,
+                _ => break None,
+            }
+        };
+        owners.extend(path.iter().map(|pid| (*pid, owner)));
+        if let Some(serial) = owner
+            && !stat.is_over()
+        {
+            let tree = trees.entry(serial).or_default();
+            tree.pids.push(*pid);
+            tree.rss += stat.rss_pages * page;
+            tree.ticks += stat.ticks;
+        }
+    }
+    trees
+}
+
+fn system_number(which: libc::c_int) -> u64 {
+    // SAFETY: no pointers. Both numbers that are asked for exist on every Linux.
+    u64::try_from(unsafe { libc::sysconf(which) }).unwrap_or(1).max(1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_long_attempt_keeps_a_bounded_number_of_even_samples() {
+        let mut samples = Samples::default();
+        for ms in 0..100_000 {
+            samples.push(Sample { ms, processes: 1, rss: 0, cpu_us: 0, read_bytes: 0, write_bytes: 0, gpu_percent: None, gpu_memory: None });
+        }
+        let list = samples.take();
+        assert!(list.len() <= MOST && list.len() > MOST / 2, "{}", list.len());
+        assert_eq!(list[0].ms, 0);
+        let steps: std::collections::BTreeSet<u64> = list.windows(2).map(|pair| pair[1].ms - pair[0].ms).collect();
+        assert_eq!(steps, [64].into());
+    }
+}

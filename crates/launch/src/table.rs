@@ -1,0 +1,138 @@
+//! What is under way: every attempt from the moment it was handed in until its report, and how to stop it.
+//!
+//! Behind one lock, held for microseconds. Changing it never waits for anything.
+
+use crate::process::{self, Left};
+use crate::sample::Samples;
+use std::collections::{BTreeSet, HashMap};
+use std::os::fd::OwnedFd;
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+use tulpar_core::ids::AttemptId;
+use tulpar_core::job::{Ending, JobSpec, Usage};
+use tulpar_core::units::Timestamp;
+
+const GRACE: Duration = Duration::from_secs(10);
+/// After SIGKILL a process goes unless the kernel itself hangs (a dead network file system).
+pub(crate) const PATIENCE: Duration = Duration::from_secs(10);
+
+/// One attempt whose process was started.
+pub(crate) struct Running {
+    pub(crate) spec: Box<JobSpec>,
+    pub(crate) folder: PathBuf,
+    /// Values that must not leave through stderr's tail.
+    pub(crate) secrets: Vec<String>,
+    /// Removes its container when the client was killed.
+    pub(crate) remove_container: Option<Vec<String>>,
+    pub(crate) input_files: u64,
+    pub(crate) input_bytes: u64,
+    pub(crate) pid: i32,
+    pub(crate) pidfd: OwnedFd,
+    pub(crate) clock: Instant,
+    pub(crate) started: Timestamp,
+    /// Why we ended it, if we did.
+    pub(crate) stop: Option<Ending>,
+    /// SIGKILL was sent.
+    pub(crate) killed: bool,
+    /// Set when its main process is over.
+    pub(crate) left: Option<Left>,
+    pub(crate) wall: Duration,
+    /// The kernel killed it for lack of memory.
+    pub(crate) out_of_memory: bool,
+    /// Of all processes that are over.
+    pub(crate) usage: Usage,
+    /// Its processes that the kernel gave to us and that are not over.
+    pub(crate) strays: u32,
+    pub(crate) samples: Samples,
+}
+
+/// A living process of an attempt whose own parent is gone.
+pub(crate) struct Stray {
+    pub(crate) serial: u32,
+    pub(crate) pidfd: OwnedFd,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Stage {
+    /// Waiting for a thread; `Some` when it was cancelled before it started.
+    Queued(Option<Ending>),
+    Running(u32),
+    Ending,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Alarm {
+    Walltime,
+    Kill,
+    GiveUp,
+}
+
+#[derive(Default)]
+pub(crate) struct Table {
+    pub(crate) stages: HashMap<AttemptId, Stage>,
+    pub(crate) running: HashMap<u32, Running>,
+    pub(crate) strays: HashMap<i32, Stray>,
+    pub(crate) alarms: BTreeSet<(Instant, u32, Alarm)>,
+    /// How many of `running` have a memory limit.
+    pub(crate) memory_limited: usize,
+    /// Until when the watching thread sleeps.
+    pub(crate) sleeps_until: Option<Instant>,
+    pub(crate) closing: bool,
+}
+
+impl Running {
+    pub(crate) fn deadline(&self) -> Option<Instant> {
+        self.clock.checked_add(self.spec.limits.time?)
+    }
+
+    /// The group while the main process holds its number, else nobody: it might be another's by now.
+    fn signal_group(&self, signal: i32) {
+        if self.left.is_none() {
+            // SAFETY: no pointers.
+            let reached = unsafe { libc::kill(-self.pid, signal) };
+            if reached != 0 {
+                process::signal(&self.pidfd, signal);
+            }
+        }
+    }
+}
+
+impl Table {
+    /// Asks an attempt to end, and sees to it that it does. The first reason stays.
+    pub(crate) fn stop(&mut self, serial: u32, why: Ending, now: Instant) {
+        let Some(running) = self.running.get_mut(&serial) else { return };
+        if running.stop.is_some() {
+            return;
+        }
+        running.stop = Some(why);
+        let grace = running.spec.limits.grace.unwrap_or(GRACE);
+        running.signal_group(libc::SIGTERM);
+        // A stopped process takes no notice of SIGTERM.
+        running.signal_group(libc::SIGCONT);
+        let group = running.pid;
+        self.signal_strays(serial, libc::SIGTERM, Some(group));
+        self.alarms.insert((now + grace, serial, Alarm::Kill));
+    }
+
+    /// Ends every process of an attempt that can be reached now; the rest when their parents are gone.
+    pub(crate) fn kill(&mut self, serial: u32, now: Instant) {
+        let Some(running) = self.running.get_mut(&serial) else { return };
+        running.killed = true;
+        running.signal_group(libc::SIGKILL);
+        if running.left.is_none() {
+            process::signal(&running.pidfd, libc::SIGKILL);
+        }
+        self.signal_strays(serial, libc::SIGKILL, None);
+        self.alarms.insert((now + PATIENCE, serial, Alarm::GiveUp));
+    }
+
+    /// `except`: a group that has had the signal.
+    fn signal_strays(&self, serial: u32, signal: i32, except: Option<i32>) {
+        for (pid, stray) in self.strays.iter().filter(|(_, stray)| stray.serial == serial) {
+            // SAFETY: no pointers.
+            if except.is_none_or(|group| unsafe { libc::getpgid(*pid) } != group) {
+                process::signal(&stray.pidfd, signal);
+            }
+        }
+    }
+}

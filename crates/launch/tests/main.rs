@@ -1,0 +1,14 @@
+//! Real processes in real sandboxes, one file a subject.
+
+mod it {
+    mod scene;
+
+    mod checkpoints;
+    mod crash;
+    mod endings;
+    mod measures;
+    mod outputs;
+    mod programs;
+    mod sandboxes;
+    mod scale;
+}
