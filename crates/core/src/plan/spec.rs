@@ -74,6 +74,8 @@ impl<'a> SpecContext<'a> {
             .map(|output| format!("{}={}{}", output.name, output.path, kind_mark(output)))
             .collect::<Vec<_>>()
             .join("\n");
+        // Without outputs there is no content to share: only the very same task has been done already.
+        let outputs = if outputs.is_empty() { format!("none of {}", self.graph.name(job)) } else { outputs };
         let inputs = names
             .inputs
             .iter()
