@@ -1,1 +1,79 @@
-//! (opens with what it is)
+//! The store: journals and records projected into SQLite, and typed questions about them.
+//!
+//! It is a view, not the truth: everything in it comes from `journal.jsonl` and `records.jsonl` of the runs
+//! and can be thrown away at any time. It reads leniently, because a report that shows most of a run is
+//! better than none. It knows no engine, no executor and no terminal. `docs/store.md` describes the tables
+//! for people with any SQLite tool.
+
+mod answers;
+mod ask;
+mod ingest;
+mod project;
+mod rows;
+mod schema;
+
+pub use answers::{
+    AttemptAnswer, JobAnswer, JobFilter, OutputAnswer, Producer, RunAnswer, SetSummary, Spread, StoryEvent, Wanted,
+};
+pub use ingest::Synced;
+
+use rusqlite::Connection;
+use std::io;
+use std::path::{Path, PathBuf};
+use thiserror::Error;
+use tulpar_core::ids::JobId;
+
+#[derive(Debug, Error)]
+pub enum StoreError {
+    #[error("the store {}: {cause}. It can be removed at any time: it is made again from the journals", path.display())]
+    Sql { path: PathBuf, cause: rusqlite::Error },
+    #[error("cannot read {}: {cause}", path.display())]
+    Read { path: PathBuf, cause: io::Error },
+    #[error("no run is called `{0}`")]
+    NoSuchRun(String),
+}
+
+/// What the plan of a run says about its jobs. The journal has numbers only.
+pub trait JobNames {
+    /// `train[lr=0.1]`
+    fn name(&self, job: JobId) -> Option<String>;
+    /// The entry under `tasks:` that it comes from.
+    fn set(&self, job: JobId) -> Option<String>;
+    /// How many jobs there are now; those that no event mentions are shown as waiting.
+    fn count(&self) -> u32 {
+        0
+    }
+}
+
+/// Gives the names of a run's jobs from its name and folder. Asked only about runs with something new.
+pub type NamesOf<'a> = dyn FnMut(&str, &Path) -> Option<Box<dyn JobNames>> + 'a;
+
+/// An open store. Several processes may have it open, to ask and to bring it up to date.
+#[derive(Debug)]
+pub struct Store {
+    connection: Connection,
+    path: PathBuf,
+}
+
+impl Store {
+    /// Opens or makes the store. One of another version, or one that is no database, is emptied.
+    pub fn open(path: &Path) -> Result<Self, StoreError> {
+        let connection = schema::open(path).map_err(|cause| StoreError::Sql { path: path.to_owned(), cause })?;
+        Ok(Self { connection, path: path.to_owned() })
+    }
+
+    /// Takes in what the runs below this folder wrote since the last time.
+    pub fn sync(&mut self, runs: &Path, names: &mut NamesOf<'_>) -> Result<Synced, StoreError> {
+        ingest::sync(self, runs, names)
+    }
+
+    /// Throws everything away and reads all journals again.
+    pub fn rebuild(&mut self, runs: &Path, names: &mut NamesOf<'_>) -> Result<Synced, StoreError> {
+        schema::empty(&mut self.connection).map_err(|cause| self.sql(cause))?;
+        self.sync(runs, names)
+    }
+
+    fn sql(&self, cause: rusqlite::Error) -> StoreError {
+        StoreError::Sql { path: self.path.clone(), cause }
+    }
+}

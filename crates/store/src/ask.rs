@@ -1,0 +1,314 @@
+//! The questions. Each reads the tables as they are; nothing is computed that the journal does not say.
+
+use crate::answers::{
+    AttemptAnswer, JobAnswer, JobFilter, OutputAnswer, Producer, RunAnswer, SetSummary, Spread, StoryEvent, Wanted,
+};
+use crate::rows::{self, AttemptRow, RunRow};
+use crate::{Store, StoreError};
+use rusqlite::types::Value as Sql;
+use rusqlite::{Connection, Row, params, params_from_iter};
+use serde_json::Value;
+use std::collections::BTreeMap;
+use tulpar_core::ids::JobId;
+use tulpar_core::units::Timestamp;
+
+const JOB_COLUMNS: &str = "job, name, task_set, state, since, attempts, why, key, reused_from, blame, because";
+const OUTPUT_COLUMNS: &str = "outputs.job, jobs.name, jobs.task_set, output, path, size, digest, executable, attempt";
+
+impl Store {
+    /// Every run, in the order in which they were started.
+    pub fn runs(&self) -> Result<Vec<RunAnswer>, StoreError> {
+        self.answer(|sql| {
+            let query = format!("SELECT {} FROM runs ORDER BY started, name", rows::RUN_COLUMNS);
+            let runs: Vec<RunRow> = sql.prepare_cached(&query)?.query_map([], rows::run_from)?.collect::<Result<_, _>>()?;
+            runs.into_iter().map(|run| run_answer(sql, run)).collect()
+        })
+    }
+
+    pub fn run(&self, name: &str) -> Result<RunAnswer, StoreError> {
+        let row = self.row(name)?;
+        self.answer(|sql| run_answer(sql, row))
+    }
+
+    pub fn jobs(&self, run: &str, filter: &JobFilter) -> Result<Vec<JobAnswer>, StoreError> {
+        let run = self.row(run)?.run;
+        let mut query = format!("SELECT {JOB_COLUMNS} FROM jobs WHERE run = ?");
+        let mut values = vec![Sql::Integer(run)];
+        if !filter.states.is_empty() {
+            query += &format!(" AND state IN ({})", vec!["?"; filter.states.len()].join(", "));
+            values.extend(filter.states.iter().map(|state| Sql::Text(state.clone())));
+        }
+        if let Some(set) = &filter.set {
+            query += " AND task_set = ?";
+            values.push(Sql::Text(set.clone()));
+        }
+        if let Some(name) = &filter.name {
+            query += " AND name = ?";
+            values.push(Sql::Text(name.clone()));
+        }
+        query += " ORDER BY job";
+        if let Some(limit) = filter.limit {
+            query += " LIMIT ?";
+            values.push(Sql::Integer(rows::signed(limit)));
+        }
+        self.answer(|sql| sql.prepare_cached(&query)?.query_map(params_from_iter(values), job_from)?.collect())
+    }
+
+    pub fn job(&self, run: &str, job: JobId) -> Result<Option<JobAnswer>, StoreError> {
+        let run = self.row(run)?.run;
+        self.answer(|sql| {
+            let mut statement = sql.prepare_cached(&format!("SELECT {JOB_COLUMNS} FROM jobs WHERE run = ?1 AND job = ?2"))?;
+            let mut found = statement.query_map(params![run, job.0], job_from)?;
+            found.next().transpose()
+        })
+    }
+
+    pub fn attempts(&self, run: &str, job: JobId) -> Result<Vec<AttemptAnswer>, StoreError> {
+        let run = self.row(run)?.run;
+        self.answer(|sql| attempts(sql, run, job, None))
+    }
+
+    pub fn outputs(&self, run: &str, job: Option<JobId>) -> Result<Vec<OutputAnswer>, StoreError> {
+        let run = self.row(run)?.run;
+        let which = if job.is_some() { "outputs.job = ?2" } else { "?2 IS NULL" };
+        let query = format!(
+            "SELECT {OUTPUT_COLUMNS} FROM outputs LEFT JOIN jobs USING (run, job) WHERE outputs.run = ?1 AND {which} \
+             ORDER BY outputs.job, path"
+        );
+        self.answer(|sql| {
+            sql.prepare_cached(&query)?.query_map(params![run, job.map(|job| job.0)], output_from)?.collect()
+        })
+    }
+
+    /// Every event that touched the job, oldest first.
+    pub fn story(&self, run: &str, job: JobId) -> Result<Vec<StoryEvent>, StoreError> {
+        let run = self.row(run)?.run;
+        self.answer(|sql| {
+            sql.prepare_cached("SELECT seq, at, kind, attempt, data FROM events WHERE run = ?1 AND job = ?2 ORDER BY seq")?
+                .query_map(params![run, job.0], |row| {
+                    Ok(StoryEvent {
+                        seq: unsigned(row, 0)?,
+                        at: Timestamp(unsigned(row, 1)?),
+                        kind: row.get(2)?,
+                        attempt: row.get(3)?,
+                        data: serde_json::from_str(row.get_ref(4)?.as_str()?).unwrap_or(Value::Null),
+                    })
+                })?
+                .collect()
+        })
+    }
+
+    /// The jobs that gave a file: those that made it first, and of these the newest first.
+    pub fn producer_of(&self, wanted: &Wanted) -> Result<Vec<Producer>, StoreError> {
+        let (column, value) = match wanted {
+            Wanted::Digest(digest) => ("digest", digest.hex()),
+            Wanted::Path(path) => ("path", path.clone()),
+        };
+        let query = format!(
+            "SELECT {OUTPUT_COLUMNS}, outputs.run, runs.name, runs.version, runs.plan, jobs.key, jobs.reused_from \
+             FROM outputs JOIN runs USING (run) LEFT JOIN jobs USING (run, job) WHERE outputs.{column} = ?1 \
+             ORDER BY attempt IS NULL, runs.started DESC, outputs.job"
+        );
+        self.answer(|sql| {
+            let found: Vec<(i64, Producer)> = sql
+                .prepare_cached(&query)?
+                .query_map([value], |row| {
+                    let producer = Producer {
+                        output: output_from(row)?,
+                        run: row.get(10)?,
+                        version: row.get(11)?,
+                        plan: row.get(12)?,
+                        key: row.get(13)?,
+                        reused_from: row.get(14)?,
+                        attempt: None,
+                    };
+                    Ok((row.get(9)?, producer))
+                })?
+                .collect::<Result<_, _>>()?;
+            found
+                .into_iter()
+                .map(|(run, mut producer)| {
+                    if let Some(n) = producer.output.attempt {
+                        producer.attempt = attempts(sql, run, producer.output.job, Some(n))?.pop();
+                    }
+                    Ok(producer)
+                })
+                .collect()
+        })
+    }
+
+    /// The task sets of a run, in the order of their first jobs.
+    pub fn sets(&self, run: &str) -> Result<Vec<SetSummary>, StoreError> {
+        let run = self.row(run)?.run;
+        self.answer(|sql| summaries(sql, run))
+    }
+
+    fn row(&self, name: &str) -> Result<RunRow, StoreError> {
+        let row = self.answer(|sql| rows::read_run(sql, name))?;
+        row.ok_or_else(|| StoreError::NoSuchRun(name.to_owned()))
+    }
+
+    fn answer<T>(&self, ask: impl FnOnce(&Connection) -> rusqlite::Result<T>) -> Result<T, StoreError> {
+        ask(&self.connection).map_err(|cause| self.sql(cause))
+    }
+}
+
+fn run_answer(sql: &Connection, run: RunRow) -> rusqlite::Result<RunAnswer> {
+    let mut jobs = BTreeMap::new();
+    let mut reused = 0;
+    let mut statement =
+        sql.prepare_cached("SELECT state, count(*), count(reused_from) FROM jobs WHERE run = ?1 GROUP BY state")?;
+    let mut counted = statement.query([run.run])?;
+    while let Some(row) = counted.next()? {
+        jobs.insert(row.get(0)?, unsigned(row, 1)?);
+        reused += unsigned(row, 2)?;
+    }
+    Ok(RunAnswer {
+        name: run.name,
+        version: run.version,
+        plan: run.plan,
+        seed: run.seed,
+        started: run.started.map(timestamp),
+        ended: run.ended.map(timestamp),
+        outcome: run.outcome,
+        stopping: run.stopping,
+        resumed: run.resumed.unsigned_abs(),
+        jobs,
+        reused,
+        events: run.events.unsigned_abs(),
+        last_at: run.last_at.map(timestamp),
+        bad_lines: run.bad_lines.unsigned_abs(),
+        unknown_events: run.unknown_events.unsigned_abs(),
+    })
+}
+
+fn summaries(sql: &Connection, run: i64) -> rusqlite::Result<Vec<SetSummary>> {
+    let mut order: Vec<Option<String>> = Vec::new();
+    let mut sets: BTreeMap<Option<String>, SetSummary> = BTreeMap::new();
+    let mut counts = sql.prepare_cached(
+        "SELECT task_set, state, count(*), count(reused_from) FROM jobs WHERE run = ?1 GROUP BY task_set, state \
+         ORDER BY min(job)",
+    )?;
+    let mut counted = counts.query([run])?;
+    while let Some(row) = counted.next()? {
+        let set: Option<String> = row.get(0)?;
+        let summary = sets.entry(set.clone()).or_insert_with(|| {
+            order.push(set.clone());
+            SetSummary {
+                set,
+                jobs: BTreeMap::new(),
+                reused: 0,
+                attempts: 0,
+                wall_us: Spread::default(),
+                cpu_us: Spread::default(),
+                peak_rss: Spread::default(),
+                read_bytes: Spread::default(),
+                write_bytes: Spread::default(),
+            }
+        });
+        summary.jobs.insert(row.get(1)?, unsigned(row, 2)?);
+        summary.reused += unsigned(row, 3)?;
+    }
+    let measures = ["wall_us", "user_us + system_us", "peak_rss", "read_bytes", "write_bytes"]
+        .map(|what| format!("avg({what}), max({what}), sum({what})"))
+        .join(", ");
+    let mut usage = sql.prepare_cached(&format!(
+        "SELECT task_set, count(*), {measures} FROM attempts JOIN jobs USING (run, job) \
+         WHERE run = ?1 AND wall_us IS NOT NULL GROUP BY task_set"
+    ))?;
+    let mut used = usage.query([run])?;
+    while let Some(row) = used.next()? {
+        if let Some(summary) = sets.get_mut(&row.get::<_, Option<String>>(0)?) {
+            summary.attempts = unsigned(row, 1)?;
+            for (spread, column) in [
+                (&mut summary.wall_us, 2),
+                (&mut summary.cpu_us, 5),
+                (&mut summary.peak_rss, 8),
+                (&mut summary.read_bytes, 11),
+                (&mut summary.write_bytes, 14),
+            ] {
+                let mean = row.get::<_, Option<f64>>(column)?.unwrap_or(0.0);
+                *spread = Spread { mean, max: unsigned(row, column + 1)?, total: unsigned(row, column + 2)? };
+            }
+        }
+    }
+    Ok(order.iter().filter_map(|set| sets.remove(set)).collect())
+}
+
+fn attempts(sql: &Connection, run: i64, job: JobId, n: Option<u32>) -> rusqlite::Result<Vec<AttemptAnswer>> {
+    let query = format!(
+        "SELECT {} FROM attempts WHERE run = ?1 AND job = ?2 AND (?3 IS NULL OR n = ?3) ORDER BY n",
+        rows::ATTEMPT_COLUMNS
+    );
+    sql.prepare_cached(&query)?
+        .query_map(params![run, job.0, n], |row| rows::attempt_from(row).map(|(n, attempt)| attempt_answer(job, n, attempt)))?
+        .collect()
+}
+
+fn attempt_answer(job: JobId, n: u32, row: AttemptRow) -> AttemptAnswer {
+    AttemptAnswer {
+        job,
+        n,
+        site: row.site,
+        host: row.host,
+        node: row.node,
+        gpus: row.gpus.and_then(json),
+        request: row.request.and_then(json),
+        placement: row.placement.and_then(json),
+        command: row.command.and_then(json),
+        submitted: row.submitted.map(timestamp),
+        started: row.started.map(timestamp),
+        ended: row.ended.map(timestamp),
+        held: row.held,
+        ending: row.ending,
+        code: row.code,
+        detail: row.detail,
+        stderr_tail: row.stderr_tail,
+        input_files: row.input_files.map(i64::unsigned_abs),
+        input_bytes: row.input_bytes.map(i64::unsigned_abs),
+        usage: row.usage,
+        samples: row.samples.and_then(json),
+    }
+}
+
+fn job_from(row: &Row<'_>) -> rusqlite::Result<JobAnswer> {
+    Ok(JobAnswer {
+        job: JobId(row.get(0)?),
+        name: row.get(1)?,
+        set: row.get(2)?,
+        state: row.get(3)?,
+        since: row.get::<_, Option<i64>>(4)?.map(timestamp),
+        attempts: row.get(5)?,
+        why: row.get::<_, Option<String>>(6)?.and_then(json),
+        key: row.get(7)?,
+        reused_from: row.get(8)?,
+        blame: row.get(9)?,
+        because: row.get::<_, Option<String>>(10)?.and_then(json),
+    })
+}
+
+fn output_from(row: &Row<'_>) -> rusqlite::Result<OutputAnswer> {
+    Ok(OutputAnswer {
+        job: JobId(row.get(0)?),
+        name: row.get(1)?,
+        set: row.get(2)?,
+        output: row.get(3)?,
+        path: row.get(4)?,
+        size: unsigned(row, 5)?,
+        digest: row.get(6)?,
+        executable: row.get(7)?,
+        attempt: row.get(8)?,
+    })
+}
+
+fn json(text: String) -> Option<Value> {
+    serde_json::from_str(&text).ok()
+}
+
+fn timestamp(at: i64) -> Timestamp {
+    Timestamp(at.unsigned_abs())
+}
+
+fn unsigned(row: &Row<'_>, column: usize) -> rusqlite::Result<u64> {
+    Ok(row.get::<_, Option<i64>>(column)?.unwrap_or(0).unsigned_abs())
+}

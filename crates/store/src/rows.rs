@@ -1,0 +1,306 @@
+//! Rows of runs, jobs, attempts and outputs: read, written and removed. No meaning here, only columns.
+
+use rusqlite::{Connection, OptionalExtension, Row, params};
+use tulpar_core::job::{OutputFile, Usage};
+
+#[derive(Clone, Debug, Default)]
+pub(crate) struct RunRow {
+    pub run: i64,
+    pub name: String,
+    pub version: Option<String>,
+    pub plan: Option<String>,
+    pub seed: Option<String>,
+    pub started: Option<i64>,
+    pub ended: Option<i64>,
+    pub outcome: Option<String>,
+    pub stopping: Option<String>,
+    pub resumed: i64,
+    pub events: i64,
+    pub last_seq: i64,
+    pub last_at: Option<i64>,
+    pub bad_lines: i64,
+    pub unknown_events: i64,
+    /// Jobs that have a row because the plan has them.
+    pub jobs: u32,
+    /// The end of the last line that was read: whether it is still there tells this journal from another.
+    pub tail: String,
+    pub journal_bytes: i64,
+    pub records_bytes: i64,
+}
+
+#[derive(Clone, Debug, Default)]
+pub(crate) struct JobRow {
+    pub name: Option<String>,
+    pub task_set: Option<String>,
+    pub state: &'static str,
+    pub since: Option<i64>,
+    pub attempts: u32,
+    pub why: Option<String>,
+    pub key: Option<String>,
+    pub reused_from: Option<String>,
+    pub blame: Option<&'static str>,
+    pub because: Option<String>,
+}
+
+#[derive(Clone, Debug, Default)]
+pub(crate) struct AttemptRow {
+    pub site: Option<String>,
+    pub host: Option<String>,
+    pub node: Option<String>,
+    pub gpus: Option<String>,
+    pub request: Option<String>,
+    pub placement: Option<String>,
+    pub command: Option<String>,
+    pub submitted: Option<i64>,
+    pub started: Option<i64>,
+    pub ended: Option<i64>,
+    pub held: Option<String>,
+    pub ending: Option<String>,
+    pub code: Option<i32>,
+    pub detail: Option<String>,
+    pub stderr_tail: Option<String>,
+    pub input_files: Option<i64>,
+    pub input_bytes: Option<i64>,
+    pub usage: Option<Usage>,
+    pub samples: Option<String>,
+}
+
+pub(crate) const STATES: [&str; 10] =
+    ["waiting", "ready", "submitted", "running", "held", "backoff", "done", "failed", "skipped", "cancelled"];
+pub(crate) const BLAMES: [&str; 3] = ["task", "resources", "site"];
+
+/// The word as the tables spell it.
+fn known(words: &[&'static str], text: &str) -> Option<&'static str> {
+    words.iter().find(|word| **word == text).copied()
+}
+
+/// SQLite counts in signed numbers; what does not fit is no size of anything real.
+pub(crate) fn signed(value: u64) -> i64 {
+    i64::try_from(value).unwrap_or(i64::MAX)
+}
+
+pub(crate) const RUN_COLUMNS: &str = "run, name, version, plan, seed, started, ended, outcome, stopping, resumed, events, last_seq, \
+     last_at, bad_lines, unknown_events, jobs, tail, journal_bytes, records_bytes";
+
+/// From a row of [`RUN_COLUMNS`].
+pub(crate) fn run_from(row: &Row<'_>) -> rusqlite::Result<RunRow> {
+    Ok(RunRow {
+        run: row.get(0)?,
+        name: row.get(1)?,
+        version: row.get(2)?,
+        plan: row.get(3)?,
+        seed: row.get(4)?,
+        started: row.get(5)?,
+        ended: row.get(6)?,
+        outcome: row.get(7)?,
+        stopping: row.get(8)?,
+        resumed: row.get(9)?,
+        events: row.get(10)?,
+        last_seq: row.get(11)?,
+        last_at: row.get(12)?,
+        bad_lines: row.get(13)?,
+        unknown_events: row.get(14)?,
+        jobs: row.get(15)?,
+        tail: row.get(16)?,
+        journal_bytes: row.get(17)?,
+        records_bytes: row.get(18)?,
+    })
+}
+
+pub(crate) fn read_run(sql: &Connection, name: &str) -> rusqlite::Result<Option<RunRow>> {
+    sql.prepare_cached(&format!("SELECT {RUN_COLUMNS} FROM runs WHERE name = ?1"))?.query_row([name], run_from).optional()
+}
+
+pub(crate) fn write_run(sql: &Connection, row: &RunRow) -> rusqlite::Result<()> {
+    sql.prepare_cached(
+        "INSERT OR REPLACE INTO runs VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19)",
+    )?
+    .execute(params![
+        row.run,
+        row.name,
+        row.version,
+        row.plan,
+        row.seed,
+        row.started,
+        row.ended,
+        row.outcome,
+        row.stopping,
+        row.resumed,
+        row.events,
+        row.last_seq,
+        row.last_at,
+        row.bad_lines,
+        row.unknown_events,
+        row.jobs,
+        row.tail,
+        row.journal_bytes,
+        row.records_bytes
+    ])?;
+    Ok(())
+}
+
+pub(crate) fn read_job(sql: &Connection, run: i64, job: u32) -> rusqlite::Result<Option<JobRow>> {
+    sql.prepare_cached(
+        "SELECT name, task_set, state, since, attempts, why, key, reused_from, blame, because FROM jobs WHERE run = ?1 AND job = ?2",
+    )?
+    .query_row(params![run, job], |row| {
+        Ok(JobRow {
+            name: row.get(0)?,
+            task_set: row.get(1)?,
+            state: known(&STATES, row.get_ref(2)?.as_str()?).unwrap_or("waiting"),
+            since: row.get(3)?,
+            attempts: row.get(4)?,
+            why: row.get(5)?,
+            key: row.get(6)?,
+            reused_from: row.get(7)?,
+            blame: row.get::<_, Option<String>>(8)?.and_then(|blame| known(&BLAMES, &blame)),
+            because: row.get(9)?,
+        })
+    })
+    .optional()
+}
+
+pub(crate) fn write_job(sql: &Connection, run: i64, job: u32, row: &JobRow) -> rusqlite::Result<()> {
+    sql.prepare_cached("INSERT OR REPLACE INTO jobs VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)")?.execute(
+        params![
+            run, job, row.name, row.task_set, row.state, row.since, row.attempts, row.why, row.key, row.reused_from,
+            row.blame, row.because
+        ],
+    )?;
+    Ok(())
+}
+
+pub(crate) const ATTEMPT_COLUMNS: &str = "n, site, host, node, gpus, request, placement, command, submitted, started, ended, held, ending, code, \
+     detail, stderr_tail, input_files, input_bytes, wall_us, user_us, system_us, peak_rss, read_bytes, write_bytes, \
+     read_calls, write_calls, device_read_bytes, device_write_bytes, voluntary_switches, involuntary_switches, \
+     minor_faults, major_faults, peak_gpu_memory, gpu_utilisation, samples";
+
+/// From a row of [`ATTEMPT_COLUMNS`].
+pub(crate) fn attempt_from(row: &Row<'_>) -> rusqlite::Result<(u32, AttemptRow)> {
+    let unsigned = |column: usize| Ok::<u64, rusqlite::Error>(row.get::<_, Option<i64>>(column)?.unwrap_or(0).unsigned_abs());
+    let usage = match row.get::<_, Option<i64>>(18)? {
+        None => None,
+        Some(_) => Some(Usage {
+            wall_us: unsigned(18)?,
+            user_us: unsigned(19)?,
+            system_us: unsigned(20)?,
+            peak_rss: unsigned(21)?,
+            read_bytes: unsigned(22)?,
+            write_bytes: unsigned(23)?,
+            read_calls: unsigned(24)?,
+            write_calls: unsigned(25)?,
+            device_read_bytes: unsigned(26)?,
+            device_write_bytes: unsigned(27)?,
+            voluntary_switches: unsigned(28)?,
+            involuntary_switches: unsigned(29)?,
+            minor_faults: unsigned(30)?,
+            major_faults: unsigned(31)?,
+            peak_gpu_memory: unsigned(32)?,
+            gpu_utilisation: u32::try_from(unsigned(33)?).unwrap_or(u32::MAX),
+        }),
+    };
+    let attempt = AttemptRow {
+        site: row.get(1)?,
+        host: row.get(2)?,
+        node: row.get(3)?,
+        gpus: row.get(4)?,
+        request: row.get(5)?,
+        placement: row.get(6)?,
+        command: row.get(7)?,
+        submitted: row.get(8)?,
+        started: row.get(9)?,
+        ended: row.get(10)?,
+        held: row.get(11)?,
+        ending: row.get(12)?,
+        code: row.get(13)?,
+        detail: row.get(14)?,
+        stderr_tail: row.get(15)?,
+        input_files: row.get(16)?,
+        input_bytes: row.get(17)?,
+        usage,
+        samples: row.get(34)?,
+    };
+    Ok((row.get(0)?, attempt))
+}
+
+pub(crate) fn read_attempt(sql: &Connection, run: i64, job: u32, n: u32) -> rusqlite::Result<Option<AttemptRow>> {
+    sql.prepare_cached(&format!("SELECT {ATTEMPT_COLUMNS} FROM attempts WHERE run = ?1 AND job = ?2 AND n = ?3"))?
+        .query_row(params![run, job, n], |row| attempt_from(row).map(|(_, attempt)| attempt))
+        .optional()
+}
+
+pub(crate) fn write_attempt(sql: &Connection, run: i64, job: u32, n: u32, row: &AttemptRow) -> rusqlite::Result<()> {
+    let used = |field: fn(&Usage) -> u64| row.usage.as_ref().map(|usage| signed(field(usage)));
+    sql.prepare_cached(
+        "INSERT OR REPLACE INTO attempts VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, \
+         ?18, ?19, ?20, ?21, ?22, ?23, ?24, ?25, ?26, ?27, ?28, ?29, ?30, ?31, ?32, ?33, ?34, ?35, ?36, ?37)",
+    )?
+    .execute(params![
+        run,
+        job,
+        n,
+        row.site,
+        row.host,
+        row.node,
+        row.gpus,
+        row.request,
+        row.placement,
+        row.command,
+        row.submitted,
+        row.started,
+        row.ended,
+        row.held,
+        row.ending,
+        row.code,
+        row.detail,
+        row.stderr_tail,
+        row.input_files,
+        row.input_bytes,
+        used(|usage| usage.wall_us),
+        used(|usage| usage.user_us),
+        used(|usage| usage.system_us),
+        used(|usage| usage.peak_rss),
+        used(|usage| usage.read_bytes),
+        used(|usage| usage.write_bytes),
+        used(|usage| usage.read_calls),
+        used(|usage| usage.write_calls),
+        used(|usage| usage.device_read_bytes),
+        used(|usage| usage.device_write_bytes),
+        used(|usage| usage.voluntary_switches),
+        used(|usage| usage.involuntary_switches),
+        used(|usage| usage.minor_faults),
+        used(|usage| usage.major_faults),
+        used(|usage| usage.peak_gpu_memory),
+        used(|usage| u64::from(usage.gpu_utilisation)),
+        row.samples,
+    ])?;
+    Ok(())
+}
+
+pub(crate) fn write_output(
+    sql: &Connection,
+    run: i64,
+    job: u32,
+    attempt: Option<u32>,
+    output: &OutputFile,
+) -> rusqlite::Result<()> {
+    sql.prepare_cached("INSERT OR REPLACE INTO outputs VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)")?.execute(params![
+        run,
+        job,
+        output.path,
+        output.output,
+        signed(output.size),
+        output.digest.hex(),
+        output.executable,
+        attempt
+    ])?;
+    Ok(())
+}
+
+/// Everything of a run but its line in `runs`.
+pub(crate) fn remove(sql: &Connection, run: i64) -> rusqlite::Result<()> {
+    for table in ["jobs", "attempts", "outputs", "events"] {
+        sql.execute(&format!("DELETE FROM {table} WHERE run = ?1"), [run])?;
+    }
+    Ok(())
+}

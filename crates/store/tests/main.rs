@@ -1,0 +1,8 @@
+//! The integration tests of `tulpar-store`: journals in temporary folders, questions, and another reader.
+
+mod main {
+    mod fixture;
+    mod peer;
+    mod questions;
+    mod sync;
+}

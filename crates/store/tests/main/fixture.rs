@@ -1,0 +1,170 @@
+//! A folder of runs, written line by line as a run would, and the names that its plan would give.
+
+use std::fs::{self, OpenOptions};
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use tempfile::TempDir;
+use tulpar_core::event::{Because, Blame, Event, Outcome, Placement, Reason, Share};
+use tulpar_core::ids::{AttemptId, Digest, JobId, NodeId};
+use tulpar_core::job::{CommandLine, Ending, OutputFile, Record, Report, Usage};
+use tulpar_core::journal_line;
+use tulpar_core::resources::Request;
+use tulpar_core::units::Timestamp;
+use tulpar_store::{JobNames, Store, Synced};
+
+pub(crate) struct Runs {
+    pub(crate) folder: TempDir,
+}
+
+impl Runs {
+    pub(crate) fn new() -> Self {
+        let folder = TempDir::new().unwrap();
+        fs::create_dir(folder.path().join("runs")).unwrap();
+        Self { folder }
+    }
+
+    pub(crate) fn path(&self, run: &str, file: &str) -> PathBuf {
+        self.folder.path().join("runs").join(run).join(file)
+    }
+
+    pub(crate) fn store_path(&self) -> PathBuf {
+        self.folder.path().join("store.sqlite")
+    }
+
+    pub(crate) fn store(&self) -> Store {
+        Store::open(&self.store_path()).unwrap()
+    }
+
+    /// Appends events, numbered from `seq` on, one second apart.
+    pub(crate) fn write(&self, run: &str, seq: u64, events: &[Event]) {
+        let mut bytes = Vec::new();
+        for (seq, event) in (seq..).zip(events) {
+            journal_line::encode(seq, second(seq), event, &mut bytes);
+        }
+        self.append(run, "journal.jsonl", &bytes);
+    }
+
+    pub(crate) fn record(&self, run: &str, record: &Record) {
+        self.append(run, "records.jsonl", format!("{}\n", serde_json::to_string(record).unwrap()).as_bytes());
+    }
+
+    pub(crate) fn append(&self, run: &str, file: &str, bytes: &[u8]) {
+        let path = self.path(run, file);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        OpenOptions::new().create(true).append(true).open(path).unwrap().write_all(bytes).unwrap();
+    }
+
+    pub(crate) fn sync(&self, store: &mut Store) -> Synced {
+        store.sync(&self.folder.path().join("runs"), &mut names).unwrap()
+    }
+
+    /// A store that has taken in everything.
+    pub(crate) fn synced(&self) -> Store {
+        let mut store = self.store();
+        self.sync(&mut store);
+        store
+    }
+}
+
+/// Jobs 0 to 2 are `train`, then comes `evaluate`, which waits.
+pub(crate) fn names(_run: &str, _folder: &Path) -> Option<Box<dyn JobNames>> {
+    Some(Box::new(Names))
+}
+
+struct Names;
+
+impl JobNames for Names {
+    fn name(&self, job: JobId) -> Option<String> {
+        Some(if job.0 < 3 { format!("train[n={}]", job.0) } else { "evaluate".into() })
+    }
+    fn set(&self, job: JobId) -> Option<String> {
+        Some(if job.0 < 3 { "train".into() } else { "evaluate".into() })
+    }
+    fn count(&self) -> u32 {
+        5
+    }
+}
+
+pub(crate) fn second(n: u64) -> Timestamp {
+    Timestamp(1_000_000 * n)
+}
+
+pub(crate) fn attempt(job: u32, n: u32) -> AttemptId {
+    AttemptId { job: JobId(job), n }
+}
+
+pub(crate) fn output(path: &str, content: &str) -> OutputFile {
+    OutputFile { output: 0, path: path.into(), size: content.len() as u64, digest: Digest::of(content.as_bytes()), executable: false }
+}
+
+pub(crate) fn usage(wall_us: u64) -> Usage {
+    Usage { wall_us, user_us: wall_us / 2, system_us: wall_us / 4, peak_rss: wall_us * 3, read_bytes: 7, write_bytes: 9, ..Usage::default() }
+}
+
+pub(crate) fn started(run: &str) -> Event {
+    Event::RunStarted { run: run.into(), version: "0.1.0".into(), plan: Digest([7; 32]), seed: u64::MAX }
+}
+
+pub(crate) fn submitted(job: u32, n: u32) -> Event {
+    Event::Submitted {
+        attempt: attempt(job, n),
+        request: Request::default(),
+        placement: Placement { site: "local".into(), nodes: vec![Share { node: NodeId(0), gpus: vec![] }] },
+    }
+}
+
+pub(crate) fn ended(job: u32, n: u32, ending: Ending, wall_us: u64, outputs: Vec<OutputFile>) -> Event {
+    Event::Ended {
+        attempt: attempt(job, n),
+        report: Box::new(Report {
+            ending,
+            started: second(100),
+            ended: second(200),
+            usage: usage(wall_us),
+            outputs,
+            stderr_tail: if wall_us == 400 { "Killed".into() } else { String::new() },
+        }),
+    }
+}
+
+/// One run with a success, a retry, a reuse, a failure and a skip.
+pub(crate) fn eventful(run: &str) -> Vec<Event> {
+    vec![
+        started(run),
+        Event::Missed { job: JobId(0), key: Some(Digest([1; 32])), reason: Reason::New },
+        Event::Reused { job: JobId(1), key: Digest([2; 32]), run: "old-1".into(), outputs: vec![output("m1.bin", "one")] },
+        submitted(0, 1),
+        Event::Started { attempt: attempt(0, 1) },
+        ended(0, 1, Ending::Memory, 400, vec![]),
+        Event::Retrying { job: JobId(0), until: second(9), request: Request::default() },
+        Event::Due { job: JobId(0) },
+        submitted(0, 2),
+        Event::Started { attempt: attempt(0, 2) },
+        ended(0, 2, Ending::Exit(0), 200, vec![output("m0.bin", "zero")]),
+        Event::Missed { job: JobId(2), key: None, reason: Reason::CacheOff },
+        submitted(2, 1),
+        ended(2, 1, Ending::Exit(3), 600, vec![]),
+        Event::Failed { job: JobId(2), blame: Blame::Task },
+        Event::Skipped { job: JobId(3), because: Because::Upstream(JobId(2)) },
+        Event::RunEnded { outcome: Outcome::Failed },
+    ]
+}
+
+pub(crate) fn record(job: u32, n: u32) -> Record {
+    Record {
+        attempt: attempt(job, n),
+        name: "train".into(),
+        host: "host-a".into(),
+        node: "node-1".into(),
+        gpus: vec!["GPU-7".into()],
+        command: CommandLine::Arguments(vec!["train".into(), "--lr".into()]),
+        started: second(100),
+        ended: second(200),
+        ending: Ending::Exit(0),
+        usage: usage(200),
+        samples: vec![],
+        input_files: 12,
+        input_bytes: 3456,
+        outputs: vec![],
+    }
+}

@@ -1,0 +1,209 @@
+//! Taking in journals: piece by piece, damaged, cut, replaced, removed, by two at once.
+
+use super::fixture::{Runs, attempt, ended, eventful, names, record, started, submitted};
+use std::fs;
+use tulpar_core::event::{Event, Outcome};
+use tulpar_core::ids::JobId;
+use tulpar_core::job::Ending;
+use tulpar_store::{JobFilter, Store, Synced};
+
+fn everything(store: &Store) -> String {
+    let mut text = String::new();
+    for run in store.runs().unwrap() {
+        text += &serde_json::to_string(&run).unwrap();
+        for job in store.jobs(&run.name, &JobFilter::default()).unwrap() {
+            text += &serde_json::to_string(&job).unwrap();
+            text += &serde_json::to_string(&store.attempts(&run.name, job.job).unwrap()).unwrap();
+            text += &serde_json::to_string(&store.story(&run.name, job.job).unwrap()).unwrap();
+        }
+        text += &serde_json::to_string(&store.outputs(&run.name, None).unwrap()).unwrap();
+        text += &serde_json::to_string(&store.sets(&run.name).unwrap()).unwrap();
+    }
+    text
+}
+
+#[test]
+fn a_journal_taken_in_byte_by_byte_gives_the_same_as_at_once() {
+    let whole = Runs::new();
+    whole.write("g-1", 1, &eventful("g-1"));
+    whole.record("g-1", &record(0, 2));
+    let journal = fs::read(whole.path("g-1", "journal.jsonl")).unwrap();
+    let records = fs::read(whole.path("g-1", "records.jsonl")).unwrap();
+    let pieces = Runs::new();
+    let mut store = pieces.store();
+    for chunk in journal.chunks(173) {
+        pieces.append("g-1", "journal.jsonl", chunk);
+        pieces.sync(&mut store);
+    }
+    for chunk in records.chunks(50) {
+        pieces.append("g-1", "records.jsonl", chunk);
+        pieces.sync(&mut store);
+    }
+    assert_eq!(everything(&store), everything(&whole.synced()));
+    assert_eq!(pieces.sync(&mut store), Synced::default());
+}
+
+#[test]
+fn a_second_sync_takes_in_only_what_is_new() {
+    let runs = Runs::new();
+    runs.write("g-1", 1, &eventful("g-1"));
+    let mut store = runs.store();
+    assert_eq!(runs.sync(&mut store).events, 17);
+    runs.write("g-1", 18, &[Event::RunResumed { version: "0.2.0".into() }, submitted(2, 2)]);
+    runs.write("g-2", 1, &[started("g-2")]);
+    assert_eq!(runs.sync(&mut store), Synced { runs: 2, events: 3, ..Synced::default() });
+    let run = store.run("g-1").unwrap();
+    assert_eq!((run.outcome, run.resumed, run.version.as_deref()), (None, 1, Some("0.2.0")));
+    // What an earlier sync knew of the job is still there.
+    let job = store.job("g-1", JobId(2)).unwrap().unwrap();
+    assert_eq!((job.state.as_str(), job.attempts, job.blame.as_deref()), ("submitted", 2, Some("task")));
+}
+
+#[test]
+fn the_store_can_be_thrown_away_and_comes_back_the_same() {
+    let runs = Runs::new();
+    runs.write("g-1", 1, &eventful("g-1"));
+    runs.record("g-1", &record(0, 2));
+    let mut store = runs.synced();
+    let before = everything(&store);
+    let folder = runs.folder.path().join("runs");
+    assert_eq!(store.rebuild(&folder, &mut names).unwrap().events, 17);
+    assert_eq!(everything(&store), before);
+    drop(store);
+    fs::write(runs.store_path(), "this is no database, but it is long enough to be looked at closely".repeat(40)).unwrap();
+    for end in ["-wal", "-shm"] {
+        let _ = fs::remove_file(format!("{}{end}", runs.store_path().display()));
+    }
+    assert_eq!(everything(&runs.synced()), before);
+}
+
+#[test]
+fn a_store_of_another_version_is_made_anew() {
+    let runs = Runs::new();
+    runs.write("g-1", 1, &eventful("g-1"));
+    drop(runs.synced());
+    let other = rusqlite::Connection::open(runs.store_path()).unwrap();
+    other.execute_batch("DROP TABLE events; CREATE TABLE events (nonsense); PRAGMA user_version = 999").unwrap();
+    drop(other);
+    let mut store = runs.store();
+    assert_eq!(store.runs().unwrap(), []);
+    assert_eq!(runs.sync(&mut store).events, 17);
+}
+
+#[test]
+fn damaged_lines_and_events_of_a_newer_tulpar_are_counted_and_the_rest_is_shown() {
+    let runs = Runs::new();
+    runs.write("g-1", 1, &[started("g-1")]);
+    runs.append("g-1", "journal.jsonl", b"{\"seq\":2,\"at\":2,\"v\":1,\"kind\":\"due\",\"data\":{\"job\":1},\"crc\":\"00000000\"}\n");
+    let body = "{\"seq\":3,\"at\":3,\"v\":1,\"kind\":\"teleported\",\"data\":{\"attempt\":{\"job\":1,\"n\":4}}";
+    runs.append("g-1", "journal.jsonl", format!("{body},\"crc\":\"{:08x}\"}}\n", crc32(body.as_bytes())).as_bytes());
+    runs.write("g-1", 4, &[Event::Due { job: JobId(1) }]);
+    runs.append("g-1", "records.jsonl", b"{not a record}\n");
+    let mut store = runs.store();
+    let synced = runs.sync(&mut store);
+    assert_eq!((synced.events, synced.bad_lines, synced.unknown_events), (3, 2, 1));
+    let run = store.run("g-1").unwrap();
+    assert_eq!((run.bad_lines, run.unknown_events), (1, 1));
+    let story = store.story("g-1", JobId(1)).unwrap();
+    let seen: Vec<_> = story.iter().map(|event| (event.kind.as_str(), event.attempt)).collect();
+    assert_eq!(seen, [("teleported", Some(4)), ("due", None)]);
+}
+
+/// Bit by bit, so that the test does not share the code that it tests.
+fn crc32(bytes: &[u8]) -> u32 {
+    !bytes.iter().fold(!0, |crc, byte| {
+        (0..8).fold(crc ^ u32::from(*byte), |crc: u32, _| if crc & 1 == 1 { crc >> 1 ^ 0xedb8_8320 } else { crc >> 1 })
+    })
+}
+
+#[test]
+fn lines_that_a_resume_cut_are_forgotten() {
+    let runs = Runs::new();
+    runs.write("g-1", 1, &[started("g-1"), Event::Due { job: JobId(0) }]);
+    let kept = fs::metadata(runs.path("g-1", "journal.jsonl")).unwrap().len();
+    runs.write("g-1", 3, &[submitted(0, 1)]);
+    let mut store = runs.synced();
+    // A power loss took the last line; the resume wrote two others, longer than what was lost.
+    fs::OpenOptions::new().write(true).open(runs.path("g-1", "journal.jsonl")).unwrap().set_len(kept).unwrap();
+    let version = "0.1.0".repeat(100);
+    runs.write("g-1", 3, &[Event::RunResumed { version }, Event::Cancelled { job: JobId(0) }]);
+    runs.sync(&mut store);
+    let kinds: Vec<_> = store.story("g-1", JobId(0)).unwrap().into_iter().map(|event| event.kind).collect();
+    assert_eq!(kinds, ["due", "cancelled"]);
+    assert_eq!(store.attempts("g-1", JobId(0)).unwrap(), []);
+}
+
+#[test]
+fn a_run_that_was_removed_is_forgotten_and_one_made_anew_is_read_anew() {
+    let runs = Runs::new();
+    runs.write("g-1", 1, &eventful("g-1"));
+    runs.write("g-2", 1, &eventful("g-2"));
+    let mut store = runs.synced();
+    fs::remove_dir_all(runs.path("g-1", "")).unwrap();
+    fs::remove_dir_all(runs.path("g-2", "")).unwrap();
+    let mut other = vec![Event::RunStarted { run: "g-2".into(), version: "9".into(), plan: tulpar_core::ids::Digest([0; 32]), seed: 1 }];
+    other.extend((0..200).map(|job| Event::Due { job: JobId(job) }));
+    runs.write("g-2", 1, &other);
+    assert_eq!(runs.sync(&mut store).forgotten, 1);
+    let all = store.runs().unwrap();
+    assert_eq!(all.len(), 1);
+    assert_eq!((all[0].version.as_deref(), all[0].events), (Some("9"), 201));
+    assert_eq!(store.outputs("g-2", None).unwrap(), []);
+}
+
+#[test]
+fn a_record_without_its_event_still_shows_how_the_attempt_ended() {
+    let runs = Runs::new();
+    runs.write("g-1", 1, &[started("g-1"), submitted(0, 2)]);
+    runs.record("g-1", &record(0, 2));
+    let attempts = runs.synced().attempts("g-1", JobId(0)).unwrap();
+    assert_eq!((attempts[0].ending.as_deref(), attempts[0].usage.unwrap().wall_us), (Some("exit"), 200));
+}
+
+#[test]
+fn several_processes_may_sync_and_ask_at_once() {
+    let runs = Runs::new();
+    let expected = {
+        let alone = Runs::new();
+        for run in 0..20 {
+            alone.write(&format!("g-{run}"), 1, &eventful("g"));
+        }
+        everything(&alone.synced())
+    };
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            for run in 0..20 {
+                for (index, event) in eventful("g").into_iter().enumerate() {
+                    runs.write(&format!("g-{run}"), index as u64 + 1, &[event]);
+                }
+            }
+        });
+        for _ in 0..3 {
+            scope.spawn(|| {
+                let mut store = runs.store();
+                for _ in 0..10 {
+                    runs.sync(&mut store);
+                    store.runs().unwrap();
+                }
+            });
+        }
+    });
+    assert_eq!(everything(&runs.synced()), expected);
+}
+
+#[test]
+fn a_long_journal_is_taken_in_by_portions() {
+    let runs = Runs::new();
+    let mut events = vec![started("g-1")];
+    for job in 0..60_000 {
+        events.push(submitted(job, 1));
+        events.push(Event::Started { attempt: attempt(job, 1) });
+        events.push(ended(job, 1, Ending::Exit(0), 5, vec![]));
+    }
+    events.push(Event::RunEnded { outcome: Outcome::Done });
+    runs.write("g-1", 1, &events);
+    let store = runs.synced();
+    let run = store.run("g-1").unwrap();
+    assert_eq!((run.events, run.jobs["done"]), (180_002, 60_000));
+    assert_eq!(store.sets("g-1").unwrap().iter().map(|set| set.attempts).sum::<u64>(), 60_000);
+}
