@@ -10,7 +10,7 @@ mod measure;
 mod stat_cache;
 
 pub use stat_cache::{Stamp, StatCache};
-pub(crate) use measure::hash_file;
+pub use measure::hash_file;
 
 use std::io;
 use std::path::{Path, PathBuf};

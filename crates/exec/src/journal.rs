@@ -157,6 +157,23 @@ fn lock(file: &File, path: &Path) -> Result<(), JournalError> {
     }
 }
 
+/// The process that writes this journal now, if one lives. Takes the lock for a moment only when the process
+/// that last held it is still there, so that it never stands in the way of a driver that starts.
+pub fn writer(path: &Path) -> Option<u32> {
+    let pid: u32 = std::fs::read_to_string(path.with_extension("pid")).ok()?.trim().parse().ok()?;
+    let known = rustix::process::Pid::from_raw(i32::try_from(pid).ok()?)?;
+    // A process of another user is there too, though it may not be told anything.
+    if rustix::process::test_kill_process(known) == Err(rustix::io::Errno::SRCH) {
+        return None;
+    }
+    let file = File::open(path).ok()?;
+    // The number may be another process's by now: only the lock is proof.
+    match flock(&file, FlockOperation::NonBlockingLockShared) {
+        Err(rustix::io::Errno::WOULDBLOCK) => Some(pid),
+        _ => None,
+    }
+}
+
 /// What a tape is written on: a file, or in the tests a disk that fails.
 trait Medium {
     fn write(&mut self, bytes: &[u8]) -> io::Result<()>;

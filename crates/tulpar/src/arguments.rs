@@ -244,9 +244,12 @@ pub(crate) enum Stream {
 
 #[derive(Debug, Args)]
 pub(crate) struct LineageArguments {
-    /// A result, by path
+    /// A result or a data file; a renamed copy is known by its content
     #[arg(value_name = "FILE")]
     pub(crate) file: PathBuf,
+    /// How many levels of tasks above it to tell in full
+    #[arg(long, value_name = "LEVELS", default_value_t = 3)]
+    pub(crate) depth: u32,
     /// Print as JSON
     #[arg(long)]
     pub(crate) json: bool,

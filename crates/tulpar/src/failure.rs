@@ -7,6 +7,7 @@ use tulpar_exec::cache::CacheError;
 use tulpar_exec::driver::DriveError;
 use tulpar_exec::folder::FolderError;
 use tulpar_exec::journal::JournalError;
+use tulpar_store::StoreError;
 
 /// Exit codes, as the documentation promises them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -45,6 +46,8 @@ pub(crate) enum Failure {
     Drive(#[from] DriveError),
     #[error(transparent)]
     Cache(#[from] CacheError),
+    #[error(transparent)]
+    Store(#[from] StoreError),
     #[error("cannot start running tasks: {0}")]
     Launch(std::io::Error),
     #[error("{message}")]
@@ -67,7 +70,7 @@ impl Failure {
             Failure::Findings | Failure::Usage { .. } | Failure::Read { .. } => Exit::BadInput,
             Failure::Folder(FolderError::Io { .. }) => Exit::SiteTrouble,
             Failure::Folder(_) => Exit::BadInput,
-            Failure::Cache(_) | Failure::Journal(_) | Failure::Write { .. } | Failure::Launch(_) => {
+            Failure::Cache(_) | Failure::Journal(_) | Failure::Store(_) | Failure::Write { .. } | Failure::Launch(_) => {
                 Exit::SiteTrouble
             }
             Failure::Drive(DriveError::Journal(_)) => Exit::SiteTrouble,
@@ -87,6 +90,9 @@ impl Failure {
                 Some("it may have been written by another version; start a new run: finished tasks are reused".into())
             }
             Failure::Write { .. } => Some("check the permissions and the space left".into()),
+            Failure::Store(_) => {
+                Some("the store is only a projection of the journals: remove .tulpar/store.sqlite and try again".into())
+            }
             Failure::Bug(_) => Some("please report it, with what you did".into()),
             _ => None,
         }

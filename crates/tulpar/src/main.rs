@@ -1,13 +1,19 @@
 //! The `tulpar` binary: arguments, wiring, printing, exit codes. It holds no logic worth a unit test.
 
+mod ancestry;
 mod arguments;
 mod failure;
 mod findings;
+mod history;
 mod print;
 mod progress;
+mod projection;
+mod replay;
 mod settings;
 mod stop;
+mod trial;
 mod verbs;
+mod view;
 
 use clap::Parser;
 use std::process::ExitCode;

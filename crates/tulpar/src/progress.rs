@@ -254,9 +254,12 @@ pub(crate) fn ending(ending: &Ending) -> String {
     }
 }
 
-/// A duration as people say it: `0.8 s`, `12 s`, `3 min 20 s`, `2 h 5 min`.
+/// A duration as people say it: `40 ms`, `0.8 s`, `12 s`, `3 min 20 s`, `2 h 5 min`.
 pub(crate) fn duration(duration: Duration) -> String {
     let seconds = duration.as_secs_f64();
+    if duration < Duration::from_millis(100) {
+        return format!("{} ms", duration.as_millis());
+    }
     if seconds < 9.95 {
         return format!("{seconds:.1} s");
     }

@@ -317,7 +317,8 @@ impl Engine {
             && (self.graph.pending().is_empty() || self.hard_failures > 0 || self.cancellations > 0)
     }
 
-    pub(super) fn spec_context(&self) -> SpecContext<'_> {
+    /// What a job is made of: its command, inputs and key, as far as its parents have ended.
+    pub fn spec_context(&self) -> SpecContext<'_> {
         SpecContext { graph: &self.graph, outputs: &self.outputs }
     }
 }

@@ -181,6 +181,6 @@ fn hash(file: &mut File, block: &mut Vec<u8>, mut read: impl FnMut(u64)) -> std:
 }
 
 /// Digest and length of a whole file.
-pub(crate) fn hash_file(file: &mut File) -> std::io::Result<(Digest, u64)> {
+pub fn hash_file(file: &mut File) -> std::io::Result<(Digest, u64)> {
     hash(file, &mut Vec::new(), |_| {})
 }

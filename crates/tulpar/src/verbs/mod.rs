@@ -1,11 +1,22 @@
 //! One file a verb.
 
+mod cancel;
 mod check;
+mod clean;
 mod demo;
 mod drive;
 mod dry_run;
+mod explain;
+mod gc;
+mod lineage;
+mod logs;
+mod outputs;
 mod prepare;
 mod run;
+mod runs;
+mod sites;
+mod status;
+mod story;
 
 use crate::arguments::{Arguments, Verb};
 use crate::failure::Failure;
@@ -20,6 +31,17 @@ pub(crate) fn run(arguments: Arguments) -> Result<ExitCode, Failure> {
         Verb::Check(check) => check::check(folder, &check),
         Verb::Run(run) => run::run(folder, &run),
         Verb::Resume(resume) => run::resume(folder, &resume),
+        Verb::Status(status) => status::status(folder, &status),
+        Verb::Explain(task) => explain::explain(folder, &task),
+        Verb::Story(task) => story::story(folder, &task),
+        Verb::Logs(logs) => logs::logs(folder, &logs),
+        Verb::Outputs(run) => outputs::outputs(folder, &run),
+        Verb::Lineage(lineage) => lineage::lineage(folder, &lineage),
+        Verb::Cancel(cancel) => cancel::cancel(folder, &cancel),
+        Verb::Runs(runs) => runs::runs(folder, &runs),
+        Verb::Clean(clean) => clean::clean(folder, &clean),
+        Verb::Gc(gc) => gc::gc(folder, &gc),
+        Verb::Sites(sites) => sites::sites(folder, &sites),
         Verb::Drive { run } => run::drive_detached(folder, &run),
         Verb::Guard { run } => {
             tulpar_launch::guard_main(&run);
@@ -35,6 +57,5 @@ pub(crate) fn run(arguments: Arguments) -> Result<ExitCode, Failure> {
             print::bytes(&script);
             Ok(ExitCode::SUCCESS)
         }
-        _ => Err(Failure::usage("not wired yet")),
     }
 }

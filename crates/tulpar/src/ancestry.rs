@@ -1,0 +1,390 @@
+//! What made a result and what made its inputs, as a tree: for `lineage`.
+
+use crate::failure::Failure;
+use crate::print;
+use crate::progress::duration;
+use crate::replay::{self, Replayed};
+use crate::view::{Moment, count};
+use serde::Serialize;
+use std::collections::{BTreeMap, HashSet};
+use std::time::Duration;
+use tulpar_core::ids::{AttemptId, Digest, JobId, SetId};
+use tulpar_core::job::{CommandLine, InputFile, InputFiles, JobSpec};
+use tulpar_core::units::Bytes;
+use tulpar_core::workflow::{AxisValues, FileSource, Run, Task, Template, template};
+use tulpar_exec::folder::Project;
+use tulpar_store::{AttemptAnswer, Producer, Store, Wanted};
+
+/// How many levels of tasks above the result are told in full.
+#[derive(Clone, Copy)]
+pub(crate) struct Depth(pub(crate) u32);
+
+/// A task that made something.
+#[derive(Serialize)]
+pub(crate) struct Made {
+    task: String,
+    /// The run that really ran it.
+    run: String,
+    /// The run that took its results from there.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reused_by: Option<String>,
+    /// Why it is not told in full.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    left_out: Option<LeftOut>,
+    #[serde(flatten, skip_serializing_if = "Option::is_none")]
+    how: Option<How>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+enum LeftOut {
+    SeeAbove,
+    TooDeep,
+}
+
+#[derive(Serialize)]
+struct How {
+    command: CommandLine,
+    /// The values that the command and the outputs were made with.
+    parameters: BTreeMap<String, String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    container: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    venv: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    conda: Option<String>,
+    /// The content of the container or of the environment's description.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    software: BTreeMap<String, Digest>,
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    variables: BTreeMap<String, String>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    secrets: Vec<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    version: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    attempt: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    node: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    host: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    started: Option<Moment>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    ended: Option<Moment>,
+    inputs: Vec<InputView>,
+}
+
+#[derive(Serialize)]
+struct InputView {
+    name: String,
+    files: usize,
+    bytes: u64,
+    /// Over all its files, or the content of the only one.
+    digest: Digest,
+    /// The first few.
+    paths: Vec<String>,
+    /// The entry under `data:`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    data: Option<String>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    made_by: Vec<Made>,
+    /// Tasks that made files of this input and are not listed.
+    #[serde(skip_serializing_if = "is_zero")]
+    more: usize,
+}
+
+fn is_zero(number: &usize) -> bool {
+    *number == 0
+}
+
+const MOST_PATHS: usize = 3;
+const MOST_MAKERS: usize = 4;
+const MOST_COMMAND: usize = 400;
+
+struct Walk<'a> {
+    store: &'a Store,
+    replayed: Replayed,
+    seen: HashSet<JobId>,
+}
+
+/// What made the file of a producer, `depth` levels up.
+pub(crate) fn made(project: &Project, store: &Store, producer: &Producer, depth: Depth) -> Result<Made, Failure> {
+    let replayed = replay::open(project, Some(&producer.run))?;
+    let mut walk = Walk { store, replayed, seen: HashSet::new() };
+    walk.made(producer.output.job, depth.0)
+}
+
+impl Walk<'_> {
+    fn made(&mut self, job: JobId, depth: u32) -> Result<Made, Failure> {
+        let here = self.replayed.folder.name.clone();
+        let task = self.replayed.name(job);
+        let origin = self.origin(job)?;
+        let run = origin.as_ref().map_or(here.clone(), |origin| origin.run.clone());
+        let reused_by = (run != here).then_some(here);
+        let left_out = if !self.seen.insert(job) {
+            Some(LeftOut::SeeAbove)
+        } else if depth == 0 {
+            Some(LeftOut::TooDeep)
+        } else {
+            None
+        };
+        let how = match left_out {
+            Some(_) => None,
+            None => Some(self.how(job, origin.as_ref(), depth)?),
+        };
+        Ok(Made { task, run, reused_by, left_out, how })
+    }
+
+    /// Who really ran it: this run, or the one that it was reused from.
+    fn origin(&self, job: JobId) -> Result<Option<Origin>, Failure> {
+        let here = self.replayed.folder.name.as_str();
+        let Some(answer) = self.store.job(here, job)? else { return Ok(None) };
+        let Some(from) = answer.reused_from else {
+            let attempt = self.store.attempts(here, job)?.pop();
+            let version = self.store.run(here)?.version;
+            return Ok(Some(Origin { run: here.to_owned(), version, attempt }));
+        };
+        // The other run may have been removed, or numbered the task differently: its results tell.
+        let first = self.replayed.engine.outputs(job).and_then(|outputs| outputs.first().cloned());
+        if let Some(output) = first {
+            let made = self.store.producer_of(&Wanted::Digest(output.digest))?;
+            let name = self.replayed.name(job);
+            let same = |producer: &&Producer| producer.run == from && producer.output.name.as_deref() == Some(&name);
+            if let Some(producer) = made.iter().find(same) {
+                let (version, attempt) = (producer.version.clone(), producer.attempt.clone());
+                return Ok(Some(Origin { run: from, version, attempt }));
+            }
+        }
+        Ok(Some(Origin { run: from, version: None, attempt: None }))
+    }
+
+    fn how(&mut self, job: JobId, origin: Option<&Origin>, depth: u32) -> Result<How, Failure> {
+        let attempt = origin.and_then(|origin| origin.attempt.as_ref());
+        let engine = &self.replayed.engine;
+        let first = AttemptId { job, n: 1 };
+        let spec: JobSpec = engine.spec_context().spec(first, engine.request(job), "", Vec::new());
+        let plan = engine.plan();
+        let software = [&spec.container, &spec.venv, &spec.conda]
+            .into_iter()
+            .flatten()
+            .filter_map(|name| Some((name.clone(), *plan.environments.get(name)?)))
+            .collect();
+        let parameters = self.parameters(job);
+        let mut inputs = Vec::new();
+        for input in &spec.inputs {
+            inputs.push(self.input(job, input, depth)?);
+        }
+        Ok(How {
+            command: spec.command,
+            parameters,
+            container: spec.container,
+            venv: spec.venv,
+            conda: spec.conda,
+            software,
+            variables: spec.variables,
+            secrets: spec.secrets,
+            version: origin.and_then(|origin| origin.version.clone()),
+            attempt: attempt.map(|attempt| attempt.n),
+            node: attempt.and_then(|attempt| attempt.node.clone()),
+            host: attempt.and_then(|attempt| attempt.host.clone()),
+            started: attempt.and_then(|attempt| attempt.started).map(Moment),
+            ended: attempt.and_then(|attempt| attempt.ended).map(Moment),
+            inputs,
+        })
+    }
+
+    /// The variables of its scatter, and the parameters that its templates name.
+    fn parameters(&self, job: JobId) -> BTreeMap<String, String> {
+        let engine = &self.replayed.engine;
+        let graph = engine.graph();
+        let task = engine.plan().task(graph.set_of(job));
+        let context = engine.spec_context();
+        let variables = task.scatter.iter().flat_map(|axis| axis.names.iter().cloned());
+        let params = &engine.plan().workflow.params;
+        variables
+            .chain(templates(task).flat_map(|text| template::names(&text.0)).map(|reference| reference.name.to_owned()))
+            .filter(|name| graph.variable(job, name).is_some() || params.contains_key(name))
+            .filter_map(|name| Some((name.clone(), context.value(job, &name)?.to_string())))
+            .collect()
+    }
+
+    fn input(&mut self, job: JobId, input: &InputFiles, depth: u32) -> Result<InputView, Failure> {
+        let engine = &self.replayed.engine;
+        let task = engine.plan().task(engine.graph().set_of(job));
+        let source = source(task, &input.name);
+        let (mut data, mut makers) = (None, Vec::new());
+        match source {
+            Some(FileSource::Data(id)) => data = Some(engine.plan().workflow.data[id.index()].name.clone()),
+            Some(FileSource::Output { task, output }) => makers = self.makers(job, task, output, &input.files),
+            None => {}
+        }
+        let more = makers.len().saturating_sub(MOST_MAKERS);
+        makers.truncate(MOST_MAKERS);
+        let made_by = makers.into_iter().map(|maker| self.made(maker, depth - 1)).collect::<Result<_, _>>()?;
+        Ok(InputView {
+            name: input.name.clone(),
+            files: input.files.len(),
+            bytes: input.files.iter().map(|file| file.size).sum(),
+            digest: digest(&input.files),
+            paths: input.files.iter().take(MOST_PATHS).map(|file| file.path.clone()).collect(),
+            data,
+            made_by,
+            more,
+        })
+    }
+
+    /// The jobs of `set` that left these files.
+    fn makers(&self, job: JobId, set: SetId, output: u32, files: &[InputFile]) -> Vec<JobId> {
+        let engine = &self.replayed.engine;
+        let wanted: HashSet<(&str, Digest)> = files.iter().map(|file| (file.path.as_str(), file.digest)).collect();
+        let left_one = |maker: &JobId| {
+            engine.outputs(*maker).is_some_and(|outputs| {
+                outputs.iter().any(|file| file.output == output && wanted.contains(&(file.path.as_str(), file.digest)))
+            })
+        };
+        let selected = engine.graph().selected(job, set);
+        // A task over one file of a dynamic source selects nothing: any task of the source may have left it.
+        let all = || engine.graph().jobs_of(set).into_iter().flatten().filter(left_one).collect();
+        let found: Vec<JobId> = selected.into_iter().filter(left_one).collect();
+        if found.is_empty() { all() } else { found }
+    }
+}
+
+struct Origin {
+    run: String,
+    version: Option<String>,
+    attempt: Option<AttemptAnswer>,
+}
+
+fn source(task: &Task, input: &str) -> Option<FileSource> {
+    let declared = task.inputs.iter().find(|other| other.name == input).map(|input| input.source);
+    declared.or_else(|| {
+        task.scatter.iter().find(|axis| axis.names.iter().any(|name| name == input)).and_then(|axis| match axis.values {
+            AxisValues::Files { source, .. } => Some(source),
+            _ => None,
+        })
+    })
+}
+
+fn templates(task: &Task) -> impl Iterator<Item = &Template> {
+    let command: Vec<&Template> = match &task.run {
+        Run::Shell(line) => vec![line],
+        Run::Arguments(arguments) => arguments.iter().collect(),
+    };
+    let variables = task.settings.environment.variables.values();
+    command.into_iter().chain(variables).chain(task.outputs.iter().map(|output| &output.path))
+}
+
+fn digest(files: &[InputFile]) -> Digest {
+    if let [only] = files {
+        return only.digest;
+    }
+    let mut lines: Vec<String> = files.iter().map(|file| format!("{}\0{}\n", file.path, file.digest)).collect();
+    lines.sort_unstable();
+    Digest::of(lines.concat().as_bytes())
+}
+
+/// Prints the tree, the result first.
+pub(crate) fn show(made: &Made) {
+    show_made(made, 0);
+}
+
+fn show_made(made: &Made, indent: usize) {
+    let pad = " ".repeat(indent);
+    let reused = made.reused_by.as_ref().map(|by| format!(" (reused by {by})")).unwrap_or_default();
+    print::line(&format!("{pad}made by {} in {}{reused}", made.task, made.run));
+    let Some(how) = &made.how else { return };
+    let row = |name: &str, value: &str| {
+        for (index, line) in value.trim_end().lines().enumerate() {
+            let name = if index == 0 { name } else { "" };
+            print::line(&format!("{pad}  {name:<11} {line}"));
+        }
+    };
+    match &how.command {
+        CommandLine::Shell { line, .. } => row("command", &shortened(line)),
+        CommandLine::Arguments(arguments) => row("command", &shortened(&arguments.join(" "))),
+    }
+    let values: Vec<String> = how.parameters.iter().map(|(name, value)| format!("{name}={value}")).collect();
+    row("parameters", &values.join(" "));
+    for (kind, value) in [("container", &how.container), ("venv", &how.venv), ("conda", &how.conda)] {
+        if let Some(value) = value {
+            let digest = how.software.get(value).map(|digest| format!(" ({})", digest.short())).unwrap_or_default();
+            row(kind, &format!("{value}{digest}"));
+        }
+    }
+    let values: Vec<String> = how.variables.iter().map(|(name, value)| format!("{name}={value}")).collect();
+    row("variables", &values.join(" "));
+    row("secrets", &how.secrets.join(" "));
+    row("ran", &ran(how));
+    for input in &how.inputs {
+        show_input(input, indent);
+    }
+}
+
+fn ran(how: &How) -> String {
+    let mut parts = Vec::new();
+    if let Some(started) = how.started {
+        parts.push(started.to_string());
+    }
+    if let Some((started, ended)) = how.started.zip(how.ended) {
+        let took = Duration::from_micros(ended.0.0.saturating_sub(started.0.0));
+        parts.push(format!("for {}", duration(took)));
+    }
+    match (&how.node, &how.host) {
+        (Some(node), Some(host)) if node != host => parts.push(format!("on {node} (host {host})")),
+        (Some(node), _) | (None, Some(node)) => parts.push(format!("on {node}")),
+        (None, None) => {}
+    }
+    if let Some(attempt) = how.attempt.filter(|attempt| *attempt > 1) {
+        parts.push(format!("at attempt {attempt}"));
+    }
+    if let Some(version) = &how.version {
+        parts.push(format!("by Tulpar {version}"));
+    }
+    if parts.is_empty() { "in a run that is no longer here".to_owned() } else { parts.join(", ") }
+}
+
+/// Thirty thousand names on a command line are for `--json`.
+fn shortened(command: &str) -> String {
+    match command.char_indices().nth(MOST_COMMAND) {
+        None => command.to_owned(),
+        Some((end, _)) => {
+            let more = command[end..].chars().count();
+            format!("{}… ({more} more characters; --json has them)", &command[..end])
+        }
+    }
+}
+
+fn show_input(input: &InputView, indent: usize) {
+    let pad = " ".repeat(indent);
+    let data = input.data.as_ref().map(|name| format!(", data `{name}`")).unwrap_or_default();
+    let paths = match input.files - input.paths.len() {
+        0 => input.paths.join(" "),
+        more => format!("{} … {more} more", input.paths.join(" ")),
+    };
+    print::line(&format!(
+        "{pad}  input {}: {}, {}, content {}{data}: {paths}",
+        input.name,
+        count(input.files, "file"),
+        Bytes(input.bytes),
+        input.digest.short()
+    ));
+    for made in input.made_by.iter().filter(|made| made.how.is_some()) {
+        show_made(made, indent + 4);
+    }
+    for (left_out, words) in [(LeftOut::SeeAbove, "see above"), (LeftOut::TooDeep, "--depth shows more")] {
+        let names: Vec<&str> = input
+            .made_by
+            .iter()
+            .filter(|made| made.left_out == Some(left_out))
+            .map(|made| made.task.as_str())
+            .collect();
+        if !names.is_empty() {
+            print::line(&format!("{pad}    made by {} ({words})", names.join(", ")));
+        }
+    }
+    if input.more > 0 {
+        print::line(&format!("{pad}    and by {} more of the same set", count(input.more, "task")));
+    }
+}

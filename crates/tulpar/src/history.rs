@@ -1,0 +1,105 @@
+//! What happened to one task in one run, gathered from its events.
+
+use crate::failure::Failure;
+use crate::replay::Replayed;
+use crate::view::{AttemptView, Moment};
+use std::path::PathBuf;
+use tulpar_core::event::{Because, Blame, Event, Placement, Reason};
+use tulpar_core::ids::{AttemptId, JobId};
+use tulpar_core::resources::Request;
+use tulpar_exec::folder::RunFolder;
+use tulpar_exec::journal::{self, Strictness};
+
+#[derive(Default)]
+pub(crate) struct History {
+    /// Why it was not reused, the last time it was looked at.
+    pub(crate) reason: Option<Reason>,
+    /// The run that it was reused from.
+    pub(crate) reused: Option<String>,
+    pub(crate) attempts: Vec<AttemptView>,
+    pub(crate) blame: Option<Blame>,
+    pub(crate) skipped: Option<Because>,
+}
+
+/// Reads the journal once more, for what it says about one job.
+pub(crate) fn of(replayed: &Replayed, job: JobId) -> Result<History, Failure> {
+    let mut history = History::default();
+    let path = replayed.folder.journal();
+    if path.exists() {
+        journal::read_with(&path, Strictness::Lenient, |entry| {
+            if entry.event.job() == Some(job) {
+                history.note(replayed, Moment(entry.at), &entry.event);
+            }
+        })?;
+    }
+    Ok(history)
+}
+
+impl History {
+    fn note(&mut self, replayed: &Replayed, at: Moment, event: &Event) {
+        match event {
+            Event::Missed { reason, .. } => self.reason = Some(reason.clone()),
+            Event::Reused { run, .. } => self.reused = Some(run.clone()),
+            Event::Submitted { attempt, request, placement } => {
+                self.attempts.push(submitted(replayed, *attempt, request, placement));
+            }
+            Event::Started { attempt } => {
+                if let Some(view) = self.attempt(*attempt) {
+                    view.started = Some(at);
+                }
+            }
+            Event::Ended { attempt, report } => {
+                if let Some(view) = self.attempt(*attempt) {
+                    view.started = Some(Moment(report.started));
+                    view.ended = Some(Moment(report.ended));
+                    view.ending = Some(report.ending.clone());
+                    view.usage = Some(report.usage);
+                    view.stderr_tail = report.stderr_tail.clone();
+                }
+            }
+            Event::Retrying { request, .. } => {
+                if let Some(view) = self.attempts.last_mut()
+                    && view.request != *request
+                {
+                    view.next = Some(request.clone());
+                }
+            }
+            Event::Failed { blame, .. } => self.blame = Some(*blame),
+            Event::Skipped { because, .. } => self.skipped = Some(because.clone()),
+            _ => {}
+        }
+    }
+
+    fn attempt(&mut self, attempt: AttemptId) -> Option<&mut AttemptView> {
+        self.attempts.iter_mut().rev().find(|view| view.attempt == attempt.n)
+    }
+}
+
+fn submitted(replayed: &Replayed, attempt: AttemptId, request: &Request, placement: &Placement) -> AttemptView {
+    let nodes = &replayed.engine.plan().site.nodes;
+    let names: Vec<&str> =
+        placement.nodes.iter().filter_map(|share| Some(nodes.get(share.node.index())?.name.as_str())).collect();
+    let gpus = placement
+        .nodes
+        .iter()
+        .flat_map(|share| share.gpus.iter().map(move |gpu| (share.node, *gpu)))
+        .filter_map(|(node, gpu)| Some(nodes.get(node.index())?.capacity.gpus.get(usize::from(gpu))?.id.clone()))
+        .collect();
+    AttemptView {
+        attempt: attempt.n,
+        node: names.join(", "),
+        gpus,
+        request: request.clone(),
+        started: None,
+        ended: None,
+        ending: None,
+        usage: None,
+        stderr_tail: String::new(),
+        next: None,
+    }
+}
+
+/// Where `launch` keeps the logs and the sandbox of an attempt.
+pub(crate) fn attempt_folder(run: &RunFolder, attempt: AttemptId) -> PathBuf {
+    run.attempts().join((attempt.job.0 / 1000).to_string()).join(attempt.to_string())
+}

@@ -1,0 +1,233 @@
+//! A run as its journal tells it: the engine with every event applied, and whether a driver lives.
+//!
+//! Reads without any lock, while the run goes on or after it ended. It prints nothing but a warning about a
+//! damaged journal, and computes nothing that the engine knows.
+
+use crate::failure::Failure;
+use crate::print;
+use serde::Serialize;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use tulpar_core::diagnostic::did_you_mean;
+use tulpar_core::engine::Engine;
+use tulpar_core::event::{Event, Outcome};
+use tulpar_core::ids::{JobId, SetId};
+use tulpar_core::units::Timestamp;
+use tulpar_exec::folder::{Project, RunFolder, SavedRun};
+use tulpar_exec::journal::{self, Entry, Strictness};
+
+/// How a run stands, seen from outside.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Standing {
+    /// Planned; no event was written yet.
+    Starting,
+    Running,
+    /// Its driver went away without a goodbye.
+    Stopped,
+    Done,
+    Failed,
+    Cancelled,
+    Interrupted,
+}
+
+impl Standing {
+    pub(crate) fn word(self) -> &'static str {
+        match self {
+            Standing::Starting => "not started",
+            Standing::Running => "running",
+            Standing::Stopped => "stopped",
+            Standing::Done => "done",
+            Standing::Failed => "failed",
+            Standing::Cancelled => "cancelled",
+            Standing::Interrupted => "interrupted",
+        }
+    }
+}
+
+/// A run with everything that its journal says.
+pub(crate) struct Replayed {
+    pub(crate) folder: RunFolder,
+    /// The version of Tulpar that planned it.
+    pub(crate) version: String,
+    pub(crate) workflow_file: String,
+    pub(crate) engine: Engine,
+    /// The process of its driver, while one lives.
+    pub(crate) driver: Option<u32>,
+    pub(crate) started: Option<Timestamp>,
+    /// The time of the last event.
+    pub(crate) last: Option<Timestamp>,
+    /// How long it was driven, without the pauses before each resume.
+    driven: Duration,
+    driven_since: Option<Timestamp>,
+    pub(crate) resumed: u32,
+}
+
+impl Replayed {
+    pub(crate) fn standing(&self) -> Standing {
+        match (self.engine.outcome(), self.driver, self.started) {
+            (Some(Outcome::Done), ..) => Standing::Done,
+            (Some(Outcome::Failed), ..) => Standing::Failed,
+            (Some(Outcome::Cancelled), ..) => Standing::Cancelled,
+            (Some(Outcome::Interrupted), ..) => Standing::Interrupted,
+            (None, Some(_), _) => Standing::Running,
+            (None, None, None) => Standing::Starting,
+            (None, None, Some(_)) => Standing::Stopped,
+        }
+    }
+
+    /// How long it was driven, until now if it is.
+    pub(crate) fn took(&self) -> Duration {
+        let until = if self.standing() == Standing::Running { Some(now()) } else { self.last };
+        let open = until.zip(self.driven_since).map(|(until, since)| until.since(since));
+        self.driven + open.unwrap_or_default()
+    }
+
+    pub(crate) fn name(&self, job: JobId) -> String {
+        self.engine.graph().name(job)
+    }
+
+    fn note(&mut self, entry: &Entry) {
+        match entry.event {
+            Event::RunStarted { .. } => {
+                self.started.get_or_insert(entry.at);
+                self.driven_since = Some(entry.at);
+            }
+            Event::RunResumed { .. } => {
+                if let Some((last, since)) = self.last.zip(self.driven_since) {
+                    self.driven += last.since(since);
+                }
+                self.driven_since = Some(entry.at);
+                self.resumed += 1;
+            }
+            _ => {}
+        }
+        self.last = Some(entry.at);
+    }
+}
+
+/// Opens a run: the one with this name, or the latest.
+pub(crate) fn open(project: &Project, run: Option<&str>) -> Result<Replayed, Failure> {
+    open_with(project.run(run)?, |_, _| {})
+}
+
+/// The same, looking at every event after it was applied.
+pub(crate) fn open_with(folder: RunFolder, mut each: impl FnMut(&Engine, &Entry)) -> Result<Replayed, Failure> {
+    let SavedRun { version, workflow_file, policy, plan } = folder.load()?;
+    let engine = Engine::new(Arc::new(plan), policy).map_err(|cycle| Failure::usage(cycle.to_string()))?;
+    // Asked before the journal is read: a driver that ends meanwhile has written its last event.
+    let driver = journal::writer(&folder.journal());
+    let mut replayed = Replayed {
+        folder,
+        version,
+        workflow_file,
+        engine,
+        driver,
+        started: None,
+        last: None,
+        driven: Duration::ZERO,
+        driven_since: None,
+        resumed: 0,
+    };
+    let path = replayed.folder.journal();
+    if !path.exists() {
+        return Ok(replayed);
+    }
+    let mut expected = 1;
+    let mut left_out = 0u64;
+    let (_, skipped) = journal::read_with(&path, Strictness::Lenient, |entry| {
+        // What follows a gap may speak of jobs that only the lost events made known.
+        if entry.seq != expected {
+            left_out += 1;
+            return;
+        }
+        expected += 1;
+        replayed.engine.apply(entry.at, &entry.event);
+        replayed.note(&entry);
+        each(&replayed.engine, &entry);
+    })?;
+    if left_out > 0 || skipped.bad_lines > 0 || skipped.unknown > 0 {
+        print::warning(&format!(
+            "the journal of {} does not read on after event {}; this is how things stood then",
+            replayed.folder.name,
+            expected - 1
+        ));
+    }
+    Ok(replayed)
+}
+
+pub(crate) fn project(folder: Option<&Path>) -> Result<Project, Failure> {
+    Ok(Project::new(folder.unwrap_or(Path::new(".")))?)
+}
+
+pub(crate) fn now() -> Timestamp {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    Timestamp(u64::try_from(since.as_micros()).unwrap_or(u64::MAX))
+}
+
+/// What a name on the command line means.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Named {
+    Job(JobId),
+    /// All tasks of a set that has several, or none.
+    Set(SetId),
+    /// A set whose tasks are not known yet.
+    Pending(SetId),
+}
+
+/// Names of a set are compared with a misspelt one only up to here.
+const MOST_COMPARED: usize = 20_000;
+
+/// Finds a task: `train`, `preprocess[part=3]`, or `preprocess[3]` for short.
+pub(crate) fn find(replayed: &Replayed, name: &str) -> Result<Named, Failure> {
+    let graph = replayed.engine.graph();
+    let bare = name.split('[').next().unwrap_or(name);
+    let Some(set) = graph.plan().set_named(bare) else {
+        let known = graph.plan().workflow.tasks.iter().map(|task| task.name.as_str());
+        let message = format!("the workflow of {} has no task `{name}`", replayed.folder.name);
+        return Err(match did_you_mean(bare, known) {
+            Some(near) => Failure::usage_with(message, format!("did you mean `{near}`?")),
+            None => Failure::usage_with(message, "`tulpar status` lists its tasks"),
+        });
+    };
+    let Some(mut jobs) = graph.jobs_of(set) else { return Ok(Named::Pending(set)) };
+    if bare.len() == name.len() {
+        return Ok(match (jobs.next(), jobs.next()) {
+            (Some(job), None) => Named::Job(job),
+            _ => Named::Set(set),
+        });
+    }
+    if let Some(job) = jobs.clone().find(|job| graph.name(*job) == name || short_name(graph, *job) == name) {
+        return Ok(Named::Job(job));
+    }
+    let names: Vec<String> = jobs.take(MOST_COMPARED).map(|job| graph.name(job)).collect();
+    let near = did_you_mean(name, names.iter().map(String::as_str)).or(names.first().map(String::as_str));
+    let message = format!("no task of {} is called `{name}`", replayed.folder.name);
+    Err(match near {
+        Some(near) => Failure::usage_with(message, format!("did you mean `{near}`?")),
+        None => Failure::usage_with(message, format!("`{bare}` has no tasks in this run")),
+    })
+}
+
+/// `preprocess[3]` for `preprocess[part=3]`.
+fn short_name(graph: &tulpar_core::plan::Graph, job: JobId) -> String {
+    let set = graph.set_of(job);
+    let labels: Vec<String> = graph
+        .axes_of(set)
+        .iter()
+        .flat_map(|axis| &axis.names)
+        .filter_map(|variable| graph.variable(job, variable))
+        .map(|bound| bound.label())
+        .collect();
+    format!("{}[{}]", graph.plan().task(set).name, labels.join(","))
+}
+
+/// The jobs that a name stands for.
+pub(crate) fn jobs(replayed: &Replayed, named: Named) -> Vec<JobId> {
+    match named {
+        Named::Job(job) => vec![job],
+        Named::Set(set) => replayed.engine.graph().jobs_of(set).into_iter().flatten().collect(),
+        Named::Pending(_) => Vec::new(),
+    }
+}

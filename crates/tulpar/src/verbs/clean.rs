@@ -1,0 +1,132 @@
+//! `tulpar clean`: removes runs: their logs, records, checkpoints and sandboxes. Never results, never the cache.
+
+use crate::arguments::CleanArguments;
+use crate::failure::{Exit, Failure};
+use crate::print;
+use crate::replay::{self, Standing};
+use crate::view::count;
+use rustix::fs::{FlockOperation, flock};
+use std::fs::{self, File};
+use std::io;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use tulpar_core::units::Bytes;
+use tulpar_exec::folder::{Project, RunFolder};
+
+pub(crate) fn clean(folder: Option<&Path>, arguments: &CleanArguments) -> Result<ExitCode, Failure> {
+    let project = replay::project(folder)?;
+    let named = !arguments.runs.is_empty();
+    let chosen: Vec<RunFolder> = if named {
+        arguments.runs.iter().map(|name| project.run(Some(name))).collect::<Result<_, _>>()?
+    } else {
+        let mut all = project.all_runs()?;
+        all.pop();
+        all
+    };
+    let (mut freed, mut removed) = (0, 0);
+    for run in &chosen {
+        if !named && let Some(why) = worth_keeping(run) {
+            print::note(&format!("kept {}: {why}; name it to remove it", run.name));
+            continue;
+        }
+        let Some(_held) = hold(run)? else {
+            if named {
+                return Err(Failure::usage_with(
+                    format!("{} is running", run.name),
+                    format!("end it first: `tulpar cancel --run {}`", run.name),
+                ));
+            }
+            print::note(&format!("kept {}: it is running", run.name));
+            continue;
+        };
+        let bytes = size(&run.path);
+        if !arguments.dry_run {
+            remove(&project, run)?;
+        }
+        let word = if arguments.dry_run { "would remove" } else { "removed" };
+        print::line(&format!("{word} {}: {}", run.name, Bytes(bytes)));
+        freed += bytes;
+        removed += 1;
+    }
+    let word = if arguments.dry_run { "would free" } else { "freed" };
+    print::note(&format!("{}: {word} {}", count(removed, "run"), Bytes(freed)));
+    Ok(Exit::Done.into())
+}
+
+/// Checkpoints and half-done work are lost with a run that could go on: only by name.
+fn worth_keeping(run: &RunFolder) -> Option<&'static str> {
+    let replayed = replay::open_with(run.clone(), |_, _| {}).ok()?;
+    match replayed.standing() {
+        Standing::Stopped | Standing::Interrupted => Some("it can be resumed"),
+        _ => None,
+    }
+}
+
+/// Keeps every driver off the run while it is removed; `None` when one has it.
+fn hold(run: &RunFolder) -> Result<Option<Option<File>>, Failure> {
+    let path = run.journal();
+    let file = match File::open(&path) {
+        Ok(file) => file,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Some(None)),
+        Err(source) => return Err(Failure::Read { path, source }),
+    };
+    match flock(&file, FlockOperation::NonBlockingLockExclusive) {
+        Ok(()) => Ok(Some(Some(file))),
+        Err(rustix::io::Errno::WOULDBLOCK) => Ok(None),
+        Err(error) => Err(Failure::Read { path, source: error.into() }),
+    }
+}
+
+/// Out of sight at once, so that nobody ever sees half a run; then piece by piece.
+fn remove(project: &Project, run: &RunFolder) -> Result<(), Failure> {
+    let bin = project.root().join(".tulpar/removed");
+    let failed = |path: &Path| {
+        let path = path.to_owned();
+        move |source| Failure::Write { path, source }
+    };
+    fs::create_dir_all(&bin).map_err(failed(&bin))?;
+    let gone = bin.join(format!("{}.{}", run.name, std::process::id()));
+    fs::rename(&run.path, &gone).map_err(failed(&run.path))?;
+    remove_tree(&gone).map_err(failed(&gone))?;
+    // Refuses while something is left of an earlier time, and that is what is wanted.
+    let _ = fs::remove_dir(&bin);
+    Ok(())
+}
+
+/// Tasks may have taken the right to write from their own folders.
+fn remove_tree(folder: &Path) -> io::Result<()> {
+    if fs::remove_dir_all(folder).is_ok() {
+        return Ok(());
+    }
+    each_below(folder, &mut |path, about| {
+        if about.is_dir() {
+            let _ = fs::set_permissions(path, fs::Permissions::from_mode(0o700));
+        }
+    });
+    fs::remove_dir_all(folder)
+}
+
+fn size(folder: &Path) -> u64 {
+    let mut bytes = 0;
+    each_below(folder, &mut |_, about| {
+        // What has another name elsewhere stays on the disk.
+        if about.is_file() && about.nlink() == 1 {
+            bytes += about.len();
+        }
+    });
+    bytes
+}
+
+fn each_below(folder: &Path, each: &mut impl FnMut(&Path, &fs::Metadata)) {
+    let mut folders: Vec<PathBuf> = vec![folder.to_owned()];
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(&folder).into_iter().flatten().flatten() {
+            let Ok(about) = entry.path().symlink_metadata() else { continue };
+            each(&entry.path(), &about);
+            if about.is_dir() {
+                folders.push(entry.path());
+            }
+        }
+    }
+}

@@ -1,0 +1,212 @@
+//! `tulpar lineage FILE`: what made a result, and what made its inputs, up to the user's data.
+//!
+//! A file is known by its content first, so that a renamed copy is found too and an edited one is noticed.
+
+use crate::arguments::LineageArguments;
+use crate::ancestry::{self, Made};
+use crate::failure::{Exit, Failure};
+use crate::{ancestry::Depth, print, projection, replay};
+use serde::Serialize;
+use std::fs::File;
+use std::path::{Component, Path, PathBuf};
+use std::process::ExitCode;
+use tulpar_core::ids::{DataId, Digest};
+use tulpar_core::job::Source;
+use tulpar_core::plan::Plan;
+use tulpar_core::units::Bytes;
+use tulpar_core::workflow::{AxisValues, FileSource};
+use tulpar_exec::folder::Project;
+use tulpar_store::{Producer, Store, Wanted};
+
+#[derive(Serialize)]
+struct LineageView {
+    file: PathBuf,
+    /// Absent when the file is not there any more.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    digest: Option<Digest>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    size: Option<u64>,
+    /// The content that was made under this path, when the file has another one now.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    changed_since: Option<Changed>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    made: Option<Box<Made>>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    data_of: Vec<DataUse>,
+}
+
+#[derive(Clone, Serialize)]
+struct Changed {
+    run: String,
+    digest: Digest,
+}
+
+/// A run that used the file as data.
+#[derive(Serialize)]
+struct DataUse {
+    run: String,
+    data: String,
+    tasks: Vec<String>,
+    /// Whether the run saw what the file holds now.
+    same_content: bool,
+}
+
+/// Older runs than this many are not looked through for a data file.
+const MOST_RUNS: usize = 50;
+
+pub(crate) fn lineage(folder: Option<&Path>, arguments: &LineageArguments) -> Result<ExitCode, Failure> {
+    let project = replay::project(folder)?;
+    let path = place(&project, &arguments.file)?;
+    let content = content(&path)?;
+    let store = projection::open(&project)?;
+    let shown = path.strip_prefix(project.results()).ok().map(|path| path.to_string_lossy().into_owned());
+    let digest = content.map(|(digest, _)| digest);
+    let (producer, changed_since) = producer(&store, digest, shown.as_deref())?;
+    let mut view = LineageView {
+        file: arguments.file.clone(),
+        digest,
+        size: content.map(|(_, size)| size),
+        changed_since,
+        made: None,
+        data_of: Vec::new(),
+    };
+    match producer {
+        Some(producer) => view.made = Some(Box::new(ancestry::made(&project, &store, &producer, Depth(arguments.depth))?)),
+        None => view.data_of = data_uses(&project, &path, digest)?,
+    }
+    if view.made.is_none() && view.data_of.is_empty() {
+        return Err(match digest {
+            None => Failure::Read { path: arguments.file.clone(), source: std::io::ErrorKind::NotFound.into() },
+            Some(_) => Failure::usage_with(
+                format!("no run of this folder made or used {}", arguments.file.display()),
+                "`tulpar outputs` lists what the latest run made; -C DIR says which folder is meant",
+            ),
+        });
+    }
+    if arguments.json {
+        print::json(&view);
+    } else {
+        show(&view);
+    }
+    Ok(Exit::Done.into())
+}
+
+/// The file that is meant: from here, or from the folder of the workflow. It need not exist any more.
+fn place(project: &Project, file: &Path) -> Result<PathBuf, Failure> {
+    let here = std::path::absolute(file).map_err(|source| Failure::Read { path: file.to_owned(), source })?;
+    let there = project.root().join(file);
+    let chosen = if here.exists() || !there.exists() { here } else { there };
+    // Only the folder is resolved: a result may be a link to somewhere else.
+    let plain: PathBuf = match (chosen.parent().and_then(|parent| parent.canonicalize().ok()), chosen.file_name()) {
+        (Some(parent), Some(name)) => parent.join(name),
+        _ => chosen.components().filter(|part| *part != Component::CurDir).collect(),
+    };
+    Ok(plain)
+}
+
+fn content(path: &Path) -> Result<Option<(Digest, u64)>, Failure> {
+    let failed = |source| Failure::Read { path: path.to_owned(), source };
+    if path.is_dir() {
+        return Err(Failure::usage_with(
+            format!("{} is a directory", path.display()),
+            "name one of the files in it",
+        ));
+    }
+    match File::open(path) {
+        Ok(mut file) => tulpar_exec::data::hash_file(&mut file).map(Some).map_err(failed),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(failed(error)),
+    }
+}
+
+/// Who made the content; else who made what was once shown under this path.
+fn producer(
+    store: &Store,
+    digest: Option<Digest>,
+    shown: Option<&str>,
+) -> Result<(Option<Producer>, Option<Changed>), Failure> {
+    if let Some(digest) = digest {
+        let mut found = store.producer_of(&Wanted::Digest(digest))?;
+        let same_path = found.iter().position(|producer| Some(producer.output.path.as_str()) == shown);
+        if !found.is_empty() {
+            return Ok((Some(found.swap_remove(same_path.unwrap_or(0))), None));
+        }
+    }
+    let Some(shown) = shown else { return Ok((None, None)) };
+    let Some(producer) = store.producer_of(&Wanted::Path(shown.to_owned()))?.into_iter().next() else {
+        return Ok((None, None));
+    };
+    let changed = match (digest, Digest::parse(&producer.output.digest)) {
+        (Some(_), Some(digest)) => Some(Changed { run: producer.run.clone(), digest }),
+        _ => None,
+    };
+    Ok((Some(producer), changed))
+}
+
+/// The runs that had this file among their data, the latest first.
+fn data_uses(project: &Project, path: &Path, digest: Option<Digest>) -> Result<Vec<DataUse>, Failure> {
+    let mut uses = Vec::new();
+    for run in project.all_runs()?.into_iter().rev().take(MOST_RUNS) {
+        // A plan of another version tells nothing, and is no reason to say nothing of the others.
+        let Ok(saved) = run.load() else { continue };
+        for (index, files) in saved.plan.files.iter().enumerate() {
+            let same_file = |source: &Source| match source {
+                Source::Path(from) => project.root().join(from) == path,
+                Source::Object => false,
+            };
+            let found = files
+                .iter()
+                .find(|file| same_file(&file.source))
+                .or_else(|| files.iter().find(|file| Some(file.digest) == digest));
+            if let Some(file) = found {
+                let data = DataId::from(index);
+                uses.push(DataUse {
+                    run: run.name.clone(),
+                    data: saved.plan.workflow.data[index].name.clone(),
+                    tasks: users(&saved.plan, data),
+                    same_content: Some(file.digest) == digest,
+                });
+            }
+        }
+    }
+    Ok(uses)
+}
+
+fn users(plan: &Plan, data: DataId) -> Vec<String> {
+    let wants = |source: &FileSource| *source == FileSource::Data(data);
+    plan.workflow
+        .tasks
+        .iter()
+        .filter(|task| {
+            task.inputs.iter().any(|input| wants(&input.source))
+                || task.scatter.iter().any(|axis| matches!(&axis.values, AxisValues::Files { source, .. } if wants(source)))
+        })
+        .map(|task| task.name.clone())
+        .collect()
+}
+
+fn show(view: &LineageView) {
+    let file = view.file.display();
+    match (view.digest, view.size) {
+        (Some(digest), Some(size)) => print::line(&format!("{file}: {}, content {}", Bytes(size), digest.short())),
+        _ => print::line(&format!("{file}: the file is not there any more")),
+    }
+    if let Some(changed) = &view.changed_since {
+        print::line(&format!(
+            "This file was changed since {} made it: its content was {} then. What follows is about that.",
+            changed.run,
+            changed.digest.short()
+        ));
+    }
+    if let Some(made) = &view.made {
+        ancestry::show(made);
+    }
+    if !view.data_of.is_empty() {
+        print::line("This is data: no task made it.");
+        for used in &view.data_of {
+            let changed = if used.same_content { "" } else { "; the file held something else then" };
+            let tasks = if used.tasks.is_empty() { "no task".to_owned() } else { used.tasks.join(", ") };
+            print::line(&format!("  {} used it as `{}` in {tasks}{changed}", used.run, used.data));
+        }
+    }
+}

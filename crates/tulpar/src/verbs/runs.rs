@@ -1,0 +1,108 @@
+//! `tulpar runs`: the runs of this folder, the latest last.
+
+use crate::arguments::RunsArguments;
+use crate::failure::{Exit, Failure};
+use crate::print;
+use crate::progress::duration;
+use crate::replay::{self, Standing};
+use crate::view::Moment;
+use crate::projection;
+use serde::Serialize;
+use std::path::Path;
+use std::process::ExitCode;
+use std::time::Duration;
+use tulpar_exec::folder::RunFolder;
+use tulpar_exec::journal;
+use tulpar_store::{RunAnswer, Store, StoreError};
+
+#[derive(Serialize)]
+struct RunView {
+    run: String,
+    standing: Standing,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    driver: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    started: Option<Moment>,
+    seconds: f64,
+    tasks: u64,
+    done: u64,
+    reused: u64,
+    failed: u64,
+}
+
+pub(crate) fn runs(folder: Option<&Path>, arguments: &RunsArguments) -> Result<ExitCode, Failure> {
+    let project = replay::project(folder)?;
+    let folders = project.all_runs()?;
+    let mut views = Vec::new();
+    if !folders.is_empty() {
+        let store = projection::open(&project)?;
+        for folder in &folders {
+            views.push(view(&store, folder)?);
+        }
+    }
+    if arguments.json {
+        print::json(&views);
+        return Ok(Exit::Done.into());
+    }
+    if views.is_empty() {
+        print::note("There is no run here yet; `tulpar run` starts one.");
+        return Ok(Exit::Done.into());
+    }
+    let rows: Vec<Vec<String>> = views
+        .iter()
+        .map(|view| {
+            vec![
+                view.run.clone(),
+                view.standing.word().to_owned(),
+                view.started.map(|started| started.to_string()).unwrap_or_default(),
+                duration(Duration::from_secs_f64(view.seconds)),
+                view.tasks.to_string(),
+                view.done.to_string(),
+                view.reused.to_string(),
+                view.failed.to_string(),
+            ]
+        })
+        .collect();
+    print::table(&["run", "state", "started", "took", "tasks", "done", "reused", "failed"], &rows);
+    Ok(Exit::Done.into())
+}
+
+fn view(store: &Store, folder: &RunFolder) -> Result<RunView, Failure> {
+    let driver = journal::writer(&folder.journal());
+    let answer = match store.run(&folder.name) {
+        Ok(answer) => Some(answer),
+        // No event was written yet.
+        Err(StoreError::NoSuchRun(_)) => None,
+        Err(error) => return Err(error.into()),
+    };
+    let of = |state: &str| answer.as_ref().and_then(|answer| answer.jobs.get(state)).copied().unwrap_or(0);
+    let started = answer.as_ref().and_then(|answer| answer.started);
+    let until = match driver {
+        Some(_) => Some(replay::now()),
+        None => answer.as_ref().and_then(|answer| answer.ended.or(answer.last_at)),
+    };
+    let took = until.zip(started).map(|(until, started)| until.since(started)).unwrap_or_default();
+    Ok(RunView {
+        run: folder.name.clone(),
+        standing: standing(answer.as_ref(), driver),
+        driver,
+        started: started.map(Moment),
+        seconds: took.as_secs_f64(),
+        tasks: answer.as_ref().map_or(0, |answer| answer.jobs.values().sum()),
+        done: of("done"),
+        reused: answer.as_ref().map_or(0, |answer| answer.reused),
+        failed: of("failed"),
+    })
+}
+
+fn standing(answer: Option<&RunAnswer>, driver: Option<u32>) -> Standing {
+    match (answer.and_then(|answer| answer.outcome.as_deref()), driver) {
+        (Some("done"), _) => Standing::Done,
+        (Some("failed"), _) => Standing::Failed,
+        (Some("cancelled"), _) => Standing::Cancelled,
+        (Some("interrupted"), _) => Standing::Interrupted,
+        (_, Some(_)) => Standing::Running,
+        (_, None) if answer.and_then(|answer| answer.started).is_none() => Standing::Starting,
+        (_, None) => Standing::Stopped,
+    }
+}

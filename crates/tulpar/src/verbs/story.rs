@@ -1,0 +1,163 @@
+//! `tulpar story TASK`: every event that touched a task, in words; with `--json` as they were recorded.
+
+use super::dry_run::why;
+use crate::arguments::TaskArguments;
+use crate::failure::{Exit, Failure};
+use crate::print;
+use crate::progress;
+use crate::replay::{self, Named, Replayed};
+use crate::view::{Moment, count, request_words, usage_words};
+use serde::Serialize;
+use std::collections::BTreeSet;
+use std::path::Path;
+use std::process::ExitCode;
+use tulpar_core::event::{Because, Event, Outcome, Placement, Stopping};
+use tulpar_core::units::Timestamp;
+use tulpar_exec::journal::{self, Entry, Strictness};
+
+#[derive(Serialize)]
+struct EventView<'a> {
+    seq: u64,
+    at: Moment,
+    /// The task; absent for what happened to the whole run.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    task: Option<String>,
+    #[serde(flatten)]
+    event: &'a Event,
+}
+
+pub(crate) fn story(folder: Option<&Path>, arguments: &TaskArguments) -> Result<ExitCode, Failure> {
+    let project = replay::project(folder)?;
+    // Names are known only when all grafts are: first the whole run, then what touched the task.
+    let replayed = replay::open(&project, arguments.run.as_deref())?;
+    let named = replay::find(&replayed, &arguments.task)?;
+    let jobs: BTreeSet<_> = replay::jobs(&replayed, named).into_iter().collect();
+    let set = match named {
+        Named::Job(job) => replayed.engine.graph().set_of(job),
+        Named::Set(set) | Named::Pending(set) => set,
+    };
+    let mut entries: Vec<Entry> = Vec::new();
+    let path = replayed.folder.journal();
+    if path.exists() {
+        journal::read_with(&path, Strictness::Lenient, |entry| {
+            let touched = match &entry.event {
+                Event::Grafted { set: grafted, .. } => *grafted == set,
+                other => other.job().is_none_or(|job| jobs.contains(&job)),
+            };
+            if touched {
+                entries.push(entry);
+            }
+        })?;
+    }
+    let task_of = |event: &Event| event.job().map(|job| replayed.name(job));
+    if arguments.json {
+        let views: Vec<EventView<'_>> = entries
+            .iter()
+            .map(|entry| EventView { seq: entry.seq, at: Moment(entry.at), task: task_of(&entry.event), event: &entry.event })
+            .collect();
+        print::json(&views);
+        return Ok(Exit::Done.into());
+    }
+    let started = replayed.started.unwrap_or_default();
+    for entry in &entries {
+        let who = match task_of(&entry.event) {
+            Some(task) if jobs.len() > 1 => format!("{task}: "),
+            _ => String::new(),
+        };
+        print::line(&format!("{}  {who}{}", relative(entry.at, started), words(&replayed, entry)));
+        if let Event::Ended { report, .. } = &entry.event {
+            for line in report.stderr_tail.lines() {
+                print::line(&format!("{:>12}  | {line}", ""));
+            }
+        }
+    }
+    Ok(Exit::Done.into())
+}
+
+/// Time since the run began: `+  12.345 s`, hours too, so that lines stay comparable.
+fn relative(at: Timestamp, started: Timestamp) -> String {
+    format!("{:>+10.3} s", at.since(started).as_secs_f64())
+}
+
+fn place(replayed: &Replayed, placement: &Placement) -> String {
+    let site = &replayed.engine.plan().site;
+    let parts: Vec<String> = placement
+        .nodes
+        .iter()
+        .filter_map(|share| {
+            let node = site.nodes.get(share.node.index())?;
+            let devices: Vec<&str> = share
+                .gpus
+                .iter()
+                .filter_map(|gpu| node.capacity.gpus.get(usize::from(*gpu)).map(|gpu| gpu.id.as_str()))
+                .collect();
+            Some(match devices.is_empty() {
+                true => node.name.clone(),
+                false => format!("{} with GPU {}", node.name, devices.join(",")),
+            })
+        })
+        .collect();
+    parts.join(", ")
+}
+
+fn words(replayed: &Replayed, entry: &Entry) -> String {
+    match &entry.event {
+        Event::RunStarted { version, .. } => format!("the run started, with Tulpar {version}"),
+        Event::RunResumed { version } => format!("the run was resumed, with Tulpar {version}"),
+        Event::Missed { reason, .. } => format!("will run: {}", why(reason)),
+        Event::Reused { run, outputs, .. } => {
+            format!("reused from {run}: {}", count(outputs.len(), "file"))
+        }
+        Event::Submitted { attempt, request, placement } => format!(
+            "attempt {} submitted to {} for {}",
+            attempt.n,
+            place(replayed, placement),
+            request_words(request)
+        ),
+        Event::Started { attempt } => format!("attempt {} started", attempt.n),
+        Event::Held { attempt, reason } => format!("attempt {} held by the site: {reason}", attempt.n),
+        Event::Released { attempt } => format!("attempt {} released", attempt.n),
+        Event::Ended { attempt, report } => {
+            let mut text = format!("attempt {}: {}", attempt.n, progress::ending(&report.ending));
+            if report.usage.wall_us > 0 {
+                text.push_str(&format!(" {}", usage_words(&report.usage)));
+            }
+            if !report.outputs.is_empty() {
+                text.push_str(&format!(", {} kept", count(report.outputs.len(), "file")));
+            }
+            text
+        }
+        Event::Retrying { until, request, .. } => {
+            let pause = match until.since(entry.at) {
+                pause if pause.is_zero() => String::new(),
+                pause => format!(" in {}", progress::duration(pause)),
+            };
+            format!("will be tried again{pause}, with {}", request_words(request))
+        }
+        Event::Due { .. } => "is ready again".to_owned(),
+        Event::Failed { blame, .. } => {
+            format!("failed for good; to blame: {}", crate::view::blame_words(*blame))
+        }
+        Event::Skipped { because, .. } => match because {
+            Because::Upstream(job) => format!("skipped because of {}", replayed.name(*job)),
+            Because::Condition => "skipped: its condition is not true".to_owned(),
+            Because::NotWanted => "skipped: not needed for what was asked".to_owned(),
+        },
+        Event::Cancelled { .. } => "cancelled".to_owned(),
+        Event::Grafted { set, .. } => {
+            let tasks = replayed.engine.graph().count_of(*set).unwrap_or(0);
+            format!("its task set got its tasks: {tasks}")
+        }
+        Event::Stopping { how } => match how {
+            Stopping::Drain => "the run starts nothing more; what runs may end".to_owned(),
+            Stopping::Interrupt => "the run is interrupted; what runs is ended".to_owned(),
+            Stopping::Cancel => "the run is cancelled; what runs is ended".to_owned(),
+        },
+        Event::RunEnded { outcome } => match outcome {
+            Outcome::Done => "the run is done".to_owned(),
+            Outcome::Failed => "the run failed".to_owned(),
+            Outcome::Cancelled => "the run is over, cancelled".to_owned(),
+            Outcome::Interrupted => "the run paused; it can be resumed".to_owned(),
+        },
+    }
+}

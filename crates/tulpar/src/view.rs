@@ -1,0 +1,251 @@
+//! Words and numbers that several verbs share: times, states, requests, reasons, attempts.
+
+use crate::progress::{self, duration};
+use serde::{Serialize, Serializer};
+use std::time::Duration;
+use tulpar_core::engine::State;
+use tulpar_core::event::{Blame, Change, KeyPart, Reason};
+use tulpar_core::job::{Ending, Usage};
+use tulpar_core::resources::Request;
+use tulpar_core::units::{Bytes, Timestamp};
+
+/// A point in time that other programs read as RFC 3339 and people as `2025-11-15 20:57:03 UTC`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Moment(pub(crate) Timestamp);
+
+impl Moment {
+    /// Year, month, day, hour, minute, second, microsecond, in UTC.
+    fn parts(self) -> (i64, u64, u64, u64, u64, u64, u64) {
+        let (seconds, micros) = (self.0.0 / 1_000_000, self.0.0 % 1_000_000);
+        let (days, rest) = (seconds / 86_400, seconds % 86_400);
+        // Days are counted from 0000-03-01, so that the leap day is the last of its year.
+        let day = days + 719_468;
+        let (era, of_era) = (day / 146_097, day % 146_097);
+        let year = (of_era - of_era / 1460 + of_era / 36_524 - of_era / 146_096) / 365;
+        let of_year = of_era - (365 * year + year / 4 - year / 100);
+        let shifted = (5 * of_year + 2) / 153;
+        let month = if shifted < 10 { shifted + 3 } else { shifted - 9 };
+        let date = of_year - (153 * shifted + 2) / 5 + 1;
+        let year = (year + era * 400) as i64 + i64::from(month <= 2);
+        (year, month, date, rest / 3600, rest % 3600 / 60, rest % 60, micros)
+    }
+}
+
+impl std::fmt::Display for Moment {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let (year, month, day, hour, minute, second, _) = self.parts();
+        write!(f, "{year}-{month:02}-{day:02} {hour:02}:{minute:02}:{second:02} UTC")
+    }
+}
+
+impl Serialize for Moment {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let (year, month, day, hour, minute, second, micros) = self.parts();
+        serializer.collect_str(&format_args!(
+            "{year}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}.{micros:06}Z"
+        ))
+    }
+}
+
+/// A state in words. Without a driver nothing runs, whatever the last event said.
+pub(crate) fn state_word(state: State, driven: bool) -> &'static str {
+    match state {
+        State::Submitted | State::Running if !driven => "interrupted",
+        State::Waiting => "waiting",
+        State::Looking => "looking",
+        State::Ready => "ready",
+        State::Submitted => "submitted",
+        State::Running => "running",
+        State::Held => "held",
+        State::Backoff => "pausing",
+        State::Done => "done",
+        State::Failed => "failed",
+        State::Skipped => "skipped",
+        State::Cancelled => "cancelled",
+    }
+}
+
+pub(crate) fn blame_words(blame: Blame) -> &'static str {
+    match blame {
+        Blame::Task => "the task itself: its program, its inputs, or what the workflow says about it",
+        Blame::Resources => "its resources: it asked for too little, and more tries are not allowed",
+        Blame::Site => "the site: its nodes, its network or its disk",
+    }
+}
+
+/// `2 cpus, 200 MB, 1 GPU, 2 h`
+pub(crate) fn request_words(request: &Request) -> String {
+    let cpus = f64::from(request.milli_cpus) / 1000.0;
+    let mut parts = vec![if request.milli_cpus == 1000 { "1 cpu".to_owned() } else { format!("{cpus} cpus") }];
+    if request.memory.0 > 0 {
+        parts.push(format!("{} of memory", request.memory));
+    }
+    match request.gpus {
+        0 => {}
+        1 => parts.push("1 GPU".to_owned()),
+        many => parts.push(format!("{many} GPUs")),
+    }
+    if let Some(time) = request.time {
+        parts.push(format!("{} of time", duration(time)));
+    }
+    if request.nodes > 1 {
+        parts.push(format!("on {} nodes", request.nodes));
+    }
+    parts.join(", ")
+}
+
+/// What was used, as a share of one core: 250 % is two and a half cores.
+pub(crate) fn cpu_percent(cpu_us: u64, wall_us: u64) -> Option<u64> {
+    (wall_us > 0).then(|| (cpu_us * 100 + wall_us / 2) / wall_us)
+}
+
+/// `in 2.3 s, 98 % cpu, at most 120 MB`
+pub(crate) fn usage_words(usage: &Usage) -> String {
+    let mut parts = vec![format!("after {}", duration(Duration::from_micros(usage.wall_us)))];
+    if let Some(percent) = cpu_percent(usage.user_us + usage.system_us, usage.wall_us) {
+        parts.push(format!("{percent} % cpu"));
+    }
+    if usage.peak_rss > 0 {
+        parts.push(format!("at most {} of memory", Bytes(usage.peak_rss)));
+    }
+    parts.join(", ")
+}
+
+/// Longer texts are shown around the place where they begin to differ.
+const MOST_SHOWN: usize = 160;
+
+/// Why a task ran, one line a cause; each change with what it was and is.
+pub(crate) fn reason_lines(reason: &Reason) -> Vec<String> {
+    match reason {
+        Reason::New => vec!["it was never run before here".into()],
+        Reason::OutputsGone => vec!["its outputs are gone from the cache".into()],
+        Reason::Forced => vec!["it was forced".into()],
+        Reason::CacheOff => vec!["its results are not cached".into()],
+        Reason::Changed(changes) => changes.iter().flat_map(change_lines).collect(),
+    }
+}
+
+fn change_lines(change: &Change) -> Vec<String> {
+    let (before, now) = (change.before.as_str(), change.now.as_str());
+    match &change.part {
+        KeyPart::Input(name) => vec![match (before.is_empty(), now.is_empty()) {
+            (true, _) => format!("the input `{name}` is new"),
+            (_, true) => format!("the input `{name}` is no longer there"),
+            _ => format!("the input `{name}` changed: its content was {before}, now it is {now}"),
+        }],
+        KeyPart::Environment => by_line("the environment changed:", before, now),
+        KeyPart::Outputs => by_line("the declared outputs changed:", before, now),
+        KeyPart::Command => {
+            let (before, now) = around_difference(before, now);
+            vec!["the command changed:".to_owned(), format!("  before: {before}"), format!("  now:    {now}")]
+        }
+    }
+}
+
+/// The lines that only one of the texts has.
+fn by_line(title: &str, before: &str, now: &str) -> Vec<String> {
+    let mut lines = vec![title.to_owned()];
+    let only = |text: &str, other: &str, word: &str| -> Vec<String> {
+        let others: std::collections::HashSet<&str> = other.lines().collect();
+        text.lines().filter(|line| !others.contains(line)).map(|line| format!("  {word} {line}")).collect()
+    };
+    lines.extend(only(before, now, "before:"));
+    lines.extend(only(now, before, "now:   "));
+    lines
+}
+
+fn around_difference(before: &str, now: &str) -> (String, String) {
+    let same = before.chars().zip(now.chars()).take_while(|(a, b)| a == b).count();
+    let cut = |text: &str| {
+        let letters: Vec<char> = text.chars().map(|letter| if letter == '\n' { '↵' } else { letter }).collect();
+        if letters.len() <= MOST_SHOWN {
+            return letters.into_iter().collect::<String>();
+        }
+        let from = same.saturating_sub(40);
+        let to = (from + MOST_SHOWN).min(letters.len());
+        let shown: String = letters[from.min(to)..to].iter().collect();
+        format!("{}{shown}{}", if from > 0 { "…" } else { "" }, if to < letters.len() { "…" } else { "" })
+    };
+    (cut(before), cut(now))
+}
+
+/// One try of a task.
+#[derive(Clone, Debug, Serialize)]
+pub(crate) struct AttemptView {
+    pub(crate) attempt: u32,
+    pub(crate) node: String,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(crate) gpus: Vec<String>,
+    pub(crate) request: Request,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) started: Option<Moment>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) ended: Option<Moment>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) ending: Option<Ending>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) usage: Option<Usage>,
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub(crate) stderr_tail: String,
+    /// What the next one was allowed, when that is more.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) next: Option<Request>,
+}
+
+impl AttemptView {
+    /// Its ending and what it used, in one line.
+    pub(crate) fn line(&self) -> String {
+        let mut text = match (&self.ending, &self.started) {
+            (Some(ending), _) => progress::ending(ending),
+            (None, Some(_)) => "started".into(),
+            (None, None) => "submitted".into(),
+        };
+        // An attempt that was lost measured nothing.
+        if let Some(usage) = self.usage.filter(|usage| usage.wall_us > 0) {
+            text.push_str(&format!(" {}", usage_words(&usage)));
+        }
+        text.push_str(&format!(", on {}", self.node));
+        if !self.gpus.is_empty() {
+            text.push_str(&format!(" with GPU {}", self.gpus.join(",")));
+        }
+        text.push_str(&format!(" (asked for {})", request_words(&self.request)));
+        text
+    }
+}
+
+/// `1 task`, `3 tasks`
+pub(crate) fn count(number: usize, word: &str) -> String {
+    if number == 1 { format!("1 {word}") } else { format!("{number} {word}s") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn moments_are_calendar_dates_in_utc() {
+        for (micros, text) in [
+            (0, "1970-01-01 00:00:00 UTC"),
+            (951_782_400_000_000, "2000-02-29 00:00:00 UTC"),
+            (1_731_704_223_000_000, "2024-11-15 20:57:03 UTC"),
+            (4_107_542_399_999_999, "2100-02-28 23:59:59 UTC"),
+        ] {
+            assert_eq!(Moment(Timestamp(micros)).to_string(), text);
+        }
+        let json = serde_json::to_string(&Moment(Timestamp(1_731_704_223_000_042))).unwrap();
+        assert_eq!(json, "\"2024-11-15T20:57:03.000042Z\"");
+    }
+
+    #[test]
+    fn a_long_command_is_shown_where_it_differs() {
+        let (before, now) = ("x".repeat(300) + "1" + &"y".repeat(300), "x".repeat(300) + "2" + &"y".repeat(300));
+        let (before, now) = around_difference(&before, &now);
+        assert!(before.contains("xx1yy") && now.contains("xx2yy") && before.chars().count() < 170);
+    }
+
+    #[test]
+    fn of_an_environment_only_the_changed_lines_are_shown() {
+        let lines = by_line("it changed:", "A=1\nB=2", "A=1\nB=3\nC=4");
+        assert_eq!(lines, ["it changed:", "  before: B=2", "  now:    B=3", "  now:    C=4"]);
+    }
+}
