@@ -29,6 +29,8 @@ pub enum UnsafePlace {
     ParameterQuotes,
     #[error("after a command inside a here-document it is not certain what is quoted")]
     HereDocumentCommand,
+    #[error("after a backslash at the end of a line of a here-document shells do not agree on where it ends")]
+    HereDocumentContinued,
     #[error("a here-document cannot end with a word that is a value")]
     HereDocumentWord,
     #[error("this value would end the here-document")]
@@ -51,7 +53,7 @@ impl UnsafePlace {
             }
             UnsafePlace::Case => "move the `case` out of `$(…)`, or put the value into a variable before it",
             UnsafePlace::AnsiQuotes => "use `printf` in place of `$'…'`, or put the value into a variable before it",
-            UnsafePlace::HereDocumentCommand | UnsafePlace::HereDocumentWord | UnsafePlace::HereDocumentEnd => {
+            UnsafePlace::HereDocumentCommand | UnsafePlace::HereDocumentContinued | UnsafePlace::HereDocumentWord | UnsafePlace::HereDocumentEnd => {
                 "put the script into a file of its own, make it an input, and give it the value as an argument"
             }
             UnsafePlace::LineBreak => "give the value through `env:` instead",
@@ -99,8 +101,8 @@ pub(super) struct Line {
     stack: Vec<Context>,
     /// The last character if it stood for itself in the present context.
     previous: char,
-    /// The last character was a backslash that takes the next one's meaning.
-    escape: bool,
+    /// The last character was a backslash that takes the next one's meaning; with what stood before it.
+    escape: Option<(char, bool)>,
     /// A comment or a reserved word could begin here.
     word_start: bool,
     /// The bare word so far, to notice `case`.
@@ -120,7 +122,7 @@ impl Line {
             out: String::with_capacity(template.len() + 64),
             stack: vec![Context::Command { substitution: false, parentheses: 0 }],
             previous: '\0',
-            escape: false,
+            escape: None,
             word_start: true,
             word: String::new(),
             end_word: None,
@@ -184,11 +186,21 @@ impl Line {
         if self.end_word.is_some() && self.follow_end_word(letter) {
             return;
         }
-        if std::mem::take(&mut self.escape) {
-            self.previous = '\0';
-            self.word_start = false;
+        if let Some((previous, word_start)) = self.escape.take() {
             if self.top() == &Context::HereDocument {
-                self.body(letter);
+                match letter {
+                    '\n' => self.doubt(UnsafePlace::HereDocumentContinued),
+                    _ => self.body_line.push(letter),
+                }
+                self.previous = '\0';
+            } else if letter == '\n' {
+                // The line goes on as if neither were there.
+                self.previous = previous;
+                self.word_start = word_start;
+            } else {
+                self.previous = '\0';
+                self.word_start = false;
+                self.word.push('\\');
             }
             return;
         }
@@ -208,13 +220,14 @@ impl Line {
             Context::Parameter => match letter {
                 '}' => self.pop(),
                 '\'' | '"' if self.inside_double() => self.doubt(UnsafePlace::ParameterQuotes),
+                '\'' if self.previous == '$' => self.push(Context::Ansi),
                 '\'' => self.push(Context::Single),
                 '"' => self.push(Context::Double),
                 _ => self.expansion(letter),
             },
             Context::Backticks => match letter {
                 '`' => self.pop(),
-                '\\' => self.escape = true,
+                '\\' => self.escape = Some(('\0', false)),
                 _ => {}
             },
             Context::Arithmetic { parentheses } => self.arithmetic(letter, parentheses),
@@ -269,6 +282,7 @@ impl Line {
                 }
                 self.command_break(letter);
             }
+            '\\' => self.expansion(letter),
             _ => {
                 self.word_start = false;
                 if self.word.len() < 8 {
@@ -300,7 +314,7 @@ impl Line {
     fn expansion(&mut self, letter: char) {
         match letter {
             '\\' => {
-                self.escape = true;
+                self.escape = Some((self.previous, self.word_start));
                 self.previous = '\0';
             }
             '`' => self.push(Context::Backticks),
@@ -441,7 +455,7 @@ impl Line {
         if let Some(place) = self.uncertain {
             return Err(place);
         }
-        if self.escape {
+        if self.escape.is_some() {
             return Err(UnsafePlace::Backslash);
         }
         if self.end_word.is_some() {
@@ -574,6 +588,7 @@ mod tests {
             (r#"x="$(cat {odd})""#, r#"x="$(cat 'it'\''s $HOME')""#),
             (r#"x="$( (cd "{odd}"; ls) | cat)" {odd}"#, r#"x="$( (cd "it's \$HOME"; ls) | cat)" 'it'\''s $HOME'"#),
             ("# don't {odd}\necho {odd}", "# don't {odd}\necho 'it'\\''s $HOME'"),
+            ("echo \\\n# it's\necho {odd}", "echo \\\n# it's\necho 'it'\\''s $HOME'"),
             ("echo a#'b' {odd}", r"echo a#'b' 'it'\''s $HOME'"),
             ("cat <<EOF\n'{odd}'\nEOF\necho {odd}", "cat <<EOF\n'it's \\$HOME'\nEOF\necho 'it'\\''s $HOME'"),
             ("cat <<'EOF'\n{odd}\nEOF\necho {odd}", "cat <<'EOF'\nit's $HOME\nEOF\necho 'it'\\''s $HOME'"),
@@ -600,6 +615,7 @@ mod tests {
             (r"echo $'it\'s' {n}", UnsafePlace::AnsiQuotes),
             (r#"echo "${X:-'}" {n}"#, UnsafePlace::ParameterQuotes),
             ("cat <<EOF\n$(echo ')\nEOF\n{n}", UnsafePlace::HereDocumentCommand),
+            ("cat <<E\nx\\\nE\n{n}", UnsafePlace::HereDocumentContinued),
             ("cat <<{n}\nx\n", UnsafePlace::HereDocumentWord),
             ("cat <<EOF\n{eof}\nrm x\nEOF", UnsafePlace::HereDocumentEnd),
             ("(( x = \"1\" )); echo {n}", UnsafePlace::ArithmeticQuotes),

@@ -1,7 +1,7 @@
 //! Substituted values against a real shell: whatever a file is called, the program gets exactly that.
 
 use proptest::prelude::*;
-use std::process::Command;
+use std::process::{Command, Stdio};
 use tulpar_core::workflow::template::{self, Values};
 
 /// Runs a line and gives back the arguments that `printf` got, one an entry.
@@ -103,7 +103,7 @@ fn numbers_can_be_calculated_with_and_redirected_after() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 24, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 60, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn no_value_breaks_out(a in "[ -~é\t'\"\\\\$`{}#;&|<>()*?!~]{0,12}", b in "['\"\\\\$` \\n;()}{]{0,8}") {
@@ -111,38 +111,74 @@ proptest! {
     }
 
     #[test]
-    fn no_value_breaks_out_of_a_random_place(
-        pieces in proptest::collection::vec(
-            prop_oneof![
-                Just("'"), Just("\""), Just("\\"), Just("$("), Just(")"), Just("("), Just(" "), Just("\n"), Just("#"), Just("$"),
-                Just("`"), Just("${"), Just("}"), Just("<<E"), Just("E\n"), Just("<<'E'"), Just(";"), Just("echo x"), Just("case a in"),
-                Just("$(("), Just("))"), Just("{v}"), Just("{v}"), Just("{v}"), Just("{v}"), Just("$'"), Just("esac"), Just("&&"), Just("a"),
-            ],
-            0..14,
-        ),
-    ) {
+    fn no_value_breaks_out_of_a_random_line(template in line()) {
         // If the value ever becomes code, the shell creates the file.
         let folder = std::env::temp_dir().join(format!("tulpar-quoting-{}", std::process::id()));
         std::fs::create_dir_all(&folder).expect("a folder");
         let mark = folder.join("broken-out");
-        for attack in ["x'; touch broken-out; '", "x\"; touch broken-out; \"", "$(touch broken-out)", "`touch broken-out`",
-            "; touch broken-out #", ")); touch broken-out; ((", "E", "\\"] {
-            let text = pieces.concat();
-            // The template itself may fail in the shell in any way; only the value must stay a value.
-            if let Ok(line) = template::shell(&text, &mut |_, _| Some(Values::one(attack))) {
-                for shell in ["/bin/sh", "bash"] {
-                    let mut child = Command::new(shell)
-                        .args(["-c", &line])
-                        .current_dir(&folder)
-                        .stdin(std::process::Stdio::null())
-                        .stdout(std::process::Stdio::null())
-                        .stderr(std::process::Stdio::null())
-                        .spawn()
-                        .expect("a shell");
-                    child.wait().expect("the shell ends");
-                    prop_assert!(!mark.exists(), "{shell}: {text:?} with {attack:?} became {line:?}");
-                }
+        for attack in ATTACKS {
+            // The line itself may fail in any way; only the value must stay a value.
+            let Ok(line) = template::shell(&template, &mut |_, _| Some(Values::one(*attack))) else { continue };
+            for shell in ["/bin/sh", "bash"] {
+                let mut child = Command::new(shell)
+                    .args(["-c", &line])
+                    .current_dir(&folder)
+                    .stdin(Stdio::null())
+                    .stdout(Stdio::null())
+                    .stderr(Stdio::null())
+                    .spawn()
+                    .expect("a shell");
+                child.wait().expect("the shell ends");
+                prop_assert!(!mark.exists() || std::fs::remove_file(&mark).is_err(), "{shell}: {template:?} with {attack:?} became {line:?}");
             }
         }
     }
+}
+
+const ATTACKS: &[&str] = &[
+    "x'; touch broken-out; '",
+    "x\"; touch broken-out; \"",
+    "$(touch broken-out)",
+    "; touch broken-out #",
+    "; touch broken-out; echo ",
+    "`touch broken-out`",
+    "\nE\ntouch broken-out\n",
+    "a[$(touch broken-out)]",
+];
+
+/// Lines that a shell mostly accepts, with values in every kind of place.
+fn line() -> impl Strategy<Value = String> {
+    let leaf = prop_oneof![
+        6 => Just("{v}".to_owned()),
+        1 => Just("\\".to_owned()),
+        1 => Just("\\{v}".to_owned()),
+        1 => Just("\\\n".to_owned()),
+        1 => Just("a".to_owned()),
+        1 => Just(" ".to_owned()),
+        1 => Just("it's".to_owned()),
+        1 => Just("\"".to_owned()),
+        1 => Just("#".to_owned()),
+        1 => Just("$X".to_owned()),
+        1 => Just("$'it\\'s'".to_owned()),
+    ];
+    let nested = leaf.prop_recursive(4, 12, 3, |inner| {
+        prop_oneof![
+            (inner.clone(), inner.clone()).prop_map(|(a, b)| format!("{a}{b}")),
+            inner.clone().prop_map(|a| format!("'{a}'")),
+            inner.clone().prop_map(|a| format!("\"{a}\"")),
+            inner.clone().prop_map(|a| format!("$(echo {a})")),
+            inner.clone().prop_map(|a| format!("$(case x in x) echo {a};; esac)")),
+            inner.clone().prop_map(|a| format!("`echo {a}`")),
+            inner.clone().prop_map(|a| format!("${{X:-{a}}}")),
+            // Only the value itself: what a command inside `$((…))` prints is calculated with, whoever wrote it.
+            inner.clone().prop_map(|a| format!("$(( {{v}} + 1 )){a}")),
+            inner.clone().prop_map(|a| format!("$'{a}'")),
+            (inner.clone(), inner.clone()).prop_map(|(a, b)| format!("{a}; echo {b}")),
+            (inner.clone(), inner.clone()).prop_map(|(a, b)| format!("{a} # {b}\necho ")),
+            (inner.clone(), inner.clone()).prop_map(|(a, b)| format!("{a}\ncat <<E\n{b}\nE\necho ")),
+            (inner.clone(), inner.clone()).prop_map(|(a, b)| format!("{a}\ncat <<'E'\n{b}\nE\necho ")),
+            (inner.clone(), inner).prop_map(|(a, b)| format!("{a}; case {b} in *) echo {a};; esac; echo ")),
+        ]
+    });
+    (nested.clone(), nested).prop_map(|(a, b)| format!("echo {a}\necho {b} {{v}}\n"))
 }

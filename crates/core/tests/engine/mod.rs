@@ -1,0 +1,157 @@
+//! The engine, step by step: a literal workflow, what the world says, and what the engine makes of it.
+
+mod retries;
+mod scatter;
+mod scheduling;
+mod steps;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use tulpar_core::engine::{Engine, Policy};
+use tulpar_core::event::{Action, Answer, Because, Cached, Event, Input, Reason};
+use tulpar_core::ids::{AttemptId, Digest, JobId};
+use tulpar_core::job::{CommandLine, Ending, JobSpec, OutputFile, Report, Usage};
+use tulpar_core::plan::Plan;
+use tulpar_core::site;
+use tulpar_core::units::Timestamp;
+use tulpar_core::workflow;
+
+/// An engine under test: it is told things and answers in short lines.
+pub(crate) struct Bench {
+    pub(crate) engine: Engine,
+    pub(crate) specs: BTreeMap<String, JobSpec>,
+    /// Answers to conditions on JSON fields: input name, pointer, value.
+    pub(crate) fields: BTreeMap<(String, String), serde_json::Value>,
+    now: Timestamp,
+}
+
+const SITE: &str = "sites: {here: {nodes: 1, cpus: 2, memory: 8 GB, disk: 1 TB}}";
+
+impl Bench {
+    pub(crate) fn new(text: &str) -> Self {
+        Self::on(SITE, text)
+    }
+
+    pub(crate) fn on(site_text: &str, text: &str) -> Self {
+        let (sites, findings) = site::read(site_text);
+        assert_eq!(findings, []);
+        let (read, findings) = workflow::read(text, &BTreeMap::new());
+        assert_eq!(findings, []);
+        let plan = Plan::new(read.expect("a workflow"), Vec::new(), sites.into_iter().next().expect("a site"));
+        let policy = Policy { cache: false, fail_fast: false };
+        let engine = Engine::new(Arc::new(plan), policy).expect("no cycle");
+        Self { engine, specs: BTreeMap::new(), fields: BTreeMap::new(), now: Timestamp(0) }
+    }
+
+    /// Tells one thing, answers looks, and gives the events as lines.
+    pub(crate) fn tell(&mut self, input: Input) -> Vec<String> {
+        let mut lines = Vec::new();
+        let mut inputs = vec![input];
+        while !inputs.is_empty() {
+            let step = self.engine.step(self.now, std::mem::take(&mut inputs));
+            self.engine.check().expect("invariants hold");
+            lines.extend(step.events.iter().map(|event| self.line(event)));
+            for action in step.actions {
+                match action {
+                    Action::Submit(spec) => drop(self.specs.insert(spec.name.clone(), *spec)),
+                    Action::Look { job, .. } => {
+                        let answer = Answer { cached: Cached::Miss(Reason::New), fields: self.fields.clone() };
+                        inputs.push(Input::Looked { job, answer });
+                    }
+                    _ => {}
+                }
+            }
+        }
+        lines
+    }
+
+    pub(crate) fn begin(&mut self) -> Vec<String> {
+        self.tell(Input::Begin)
+    }
+
+    /// The last attempt of this job ends so.
+    pub(crate) fn end(&mut self, name: &str, ending: Ending) -> Vec<String> {
+        self.end_with(name, ending, &[])
+    }
+
+    pub(crate) fn end_with(&mut self, name: &str, ending: Ending, files: &[&str]) -> Vec<String> {
+        let attempt = self.attempt(name);
+        let outputs = files
+            .iter()
+            .map(|path| OutputFile {
+                output: 0,
+                path: (*path).into(),
+                size: 1,
+                digest: Digest::of(path.as_bytes()),
+                executable: false,
+            })
+            .collect();
+        let report = Report {
+            ending,
+            started: self.now,
+            ended: self.now,
+            usage: Usage::default(),
+            outputs,
+            stderr_tail: String::new(),
+        };
+        self.tell(Input::Ended { attempt, report: Box::new(report) })
+    }
+
+    pub(crate) fn done(&mut self, name: &str) -> Vec<String> {
+        self.end(name, Ending::Exit(0))
+    }
+
+    pub(crate) fn wait(&mut self, seconds: u64) -> Vec<String> {
+        self.now = Timestamp(self.now.0 + seconds * 1_000_000);
+        self.tell(Input::Clock)
+    }
+
+    pub(crate) fn attempt(&self, name: &str) -> AttemptId {
+        let job = self.job(name);
+        AttemptId { job, n: self.engine.attempts(job) }
+    }
+
+    pub(crate) fn job(&self, name: &str) -> JobId {
+        self.engine.graph().job_named(name).unwrap_or_else(|| panic!("no job {name}"))
+    }
+
+    pub(crate) fn shell_line(&self, name: &str) -> &str {
+        match &self.specs[name].command {
+            CommandLine::Shell { line, .. } => line,
+            CommandLine::Arguments(_) => panic!("{name} has no shell line"),
+        }
+    }
+
+    fn line(&self, event: &Event) -> String {
+        let name = |job: &JobId| self.engine.graph().name(*job);
+        match event {
+            Event::Submitted { attempt, request, placement } => {
+                let nodes: Vec<String> = placement
+                    .nodes
+                    .iter()
+                    .map(|share| {
+                        let gpus: String = share.gpus.iter().map(|gpu| format!("+g{gpu}")).collect();
+                        format!("{}{gpus}", self.engine.plan().site.nodes[share.node.index()].name)
+                    })
+                    .collect();
+                let memory = if request.memory.0 > 0 { format!(" with {}", request.memory) } else { String::new() };
+                format!("start {}.{} on {}{memory}", name(&attempt.job), attempt.n, nodes.join(","))
+            }
+            Event::Started { attempt } => format!("running {}", name(&attempt.job)),
+            Event::Ended { attempt, report } => format!("end {} {:?}", name(&attempt.job), report.ending),
+            Event::Retrying { job, until, .. } => format!("retry {} at {} s", name(job), until.0 / 1_000_000),
+            Event::Due { job } => format!("due {}", name(job)),
+            Event::Failed { job, blame } => format!("failed {} {blame:?}", name(job)),
+            Event::Skipped { job, because: Because::Upstream(cause) } => {
+                format!("skipped {} because of {}", name(job), name(cause))
+            }
+            Event::Skipped { job, because } => format!("skipped {} {because:?}", name(job)),
+            Event::Cancelled { job } => format!("cancelled {}", name(job)),
+            Event::Grafted { set, tasks } => format!("grafted {} {tasks}", self.engine.plan().task(*set).name),
+            Event::Missed { job, .. } => format!("missed {}", name(job)),
+            Event::RunEnded { outcome } => format!("run {outcome:?}"),
+            Event::Stopping { how } => format!("stopping {how:?}"),
+            other => format!("{other:?}"),
+        }
+    }
+}

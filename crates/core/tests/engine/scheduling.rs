@@ -1,0 +1,85 @@
+//! What starts first, and where.
+
+use super::Bench;
+use tulpar_core::engine::Explanation;
+
+#[test]
+fn the_longer_way_to_the_end_goes_first_and_the_users_word_before_that() {
+    let text = "
+workflow: order
+tasks:
+  short: {cpus: 2, run: short}
+  long: {cpus: 2, out: {l: l}, run: 'long {l}'}
+  after_long: {in: [l], run: 'x {l}'}
+  urgent: {cpus: 2, priority: 5, run: urgent}
+";
+    let mut bench = Bench::new(text);
+    assert_eq!(bench.begin(), ["start urgent.1 on here"]);
+    assert_eq!(bench.done("urgent")[1..], ["start long.1 on here"]);
+}
+
+#[test]
+fn a_blocked_class_does_not_block_another() {
+    let text = "
+workflow: pack
+tasks:
+  first: {cpus: 1, priority: 9, run: first}
+  wide: {cpus: 2, priority: 5, run: wide}
+  small: {cpus: 1, run: small}
+";
+    let mut bench = Bench::new(text);
+    assert_eq!(bench.begin(), ["start first.1 on here", "start small.1 on here"]);
+    let Explanation::Ready { nodes, could_ever_run, .. } = bench.engine.explain(bench.job("wide")) else {
+        panic!("wide is ready")
+    };
+    assert_eq!(nodes[0].lacks, ["needs 2 cpus, 0 are free"]);
+    assert!(could_ever_run);
+}
+
+const GPUS: &str = "
+sites:
+  mixed:
+    nodes:
+      - {count: 1, cpus: 8, memory: 64 GB, disk: 1 TB, gpus: 2, gpu_memory: 80 GB, gpu_capability: 9.0}
+      - {count: 1, cpus: 8, memory: 64 GB, disk: 1 TB, gpus: 2, gpu_memory: 16 GB, gpu_capability: 7.0}
+";
+
+#[test]
+fn devices_are_given_by_identity_and_by_what_they_can_do() {
+    let text = "
+workflow: gpus
+tasks:
+  big: {for: {i: 1..3}, gpus: 1, gpu_memory: 40 GB, run: 'big {i}'}
+  old: {for: {i: 1..2}, gpus: 1, gpu_capability: 7.0, run: 'old {i}'}
+";
+    let mut bench = Bench::on(GPUS, text);
+    let lines = bench.begin();
+    let node = |index: usize| bench.engine.plan().site.nodes[index].name.clone();
+    let expected = [
+        format!("start big[i=1].1 on {}+g0", node(0)),
+        format!("start big[i=2].1 on {}+g1", node(0)),
+        format!("start old[i=1].1 on {}+g0", node(1)),
+        format!("start old[i=2].1 on {}+g1", node(1)),
+    ];
+    assert_eq!(lines, expected);
+    assert_eq!(bench.specs["big[i=2]"].gpus, ["1"]);
+    let lines = bench.done("big[i=1]");
+    assert_eq!(lines[1..], [format!("start big[i=3].1 on {}+g0", node(0))]);
+}
+
+#[test]
+fn a_gang_gets_all_of_its_nodes_or_none() {
+    let site = "sites: {grid: {nodes: 3, cpus: 4, memory: 8 GB, disk: 1 TB}}";
+    let text = "
+workflow: gang
+tasks:
+  small: {priority: 1, cpus: 4, run: small}
+  pair: {nodes: 2, cpus: 4, run: pair}
+  other: {nodes: 2, cpus: 4, run: other}
+";
+    let mut bench = Bench::on(site, text);
+    let lines = bench.begin();
+    assert_eq!(lines, ["start small.1 on grid-1", "start pair.1 on grid-2,grid-3"]);
+    assert_eq!(bench.done("small"), ["end small Exit(0)"]);
+    assert_eq!(bench.done("pair")[1..], ["start other.1 on grid-1,grid-2"]);
+}
