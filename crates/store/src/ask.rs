@@ -84,7 +84,7 @@ impl Store {
     pub fn story(&self, run: &str, job: JobId) -> Result<Vec<StoryEvent>, StoreError> {
         let run = self.row(run)?.run;
         self.answer(|sql| {
-            sql.prepare_cached("SELECT seq, at, kind, attempt, data FROM events WHERE run = ?1 AND job = ?2 ORDER BY seq")?
+            sql.prepare_cached("SELECT seq, at, kind, attempt, data FROM events INDEXED BY events_by_job WHERE run = ?1 AND job = ?2 ORDER BY seq")?
                 .query_map(params![run, job.0], |row| {
                     Ok(StoryEvent {
                         seq: unsigned(row, 0)?,
