@@ -10,10 +10,10 @@ fn one(settings: &str) -> Bench {
 #[test]
 fn out_of_memory_gets_more_memory_up_to_the_largest_node() {
     let mut bench = one(", memory: 3 GB");
-    assert_eq!(bench.begin(), ["start train.1 on here with 3 GB"]);
+    assert_eq!(bench.begin(), ["start train.1 on here-01 with 3 GB"]);
     let lines = bench.end("train", Ending::Memory);
-    assert_eq!(lines, ["end train Memory", "retry train at 0 s", "due train", "start train.2 on here with 6 GB"]);
-    assert_eq!(bench.end("train", Ending::Memory).last().unwrap(), "start train.3 on here with 8 GB");
+    assert_eq!(lines, ["end train Memory", "retry train at 0 s", "due train", "start train.2 on here-01 with 6 GB"]);
+    assert_eq!(bench.end("train", Ending::Memory).last().unwrap(), "start train.3 on here-01 with 8 GB");
     let lines = bench.end("train", Ending::Memory);
     assert_eq!(lines, ["end train Memory", "failed train Resources", "run Failed"]);
 }
@@ -40,7 +40,7 @@ fn evictions_do_not_use_up_the_tries() {
     bench.begin();
     for attempt in 2..6 {
         let lines = bench.end("train", Ending::Preempted);
-        assert_eq!(lines.last().unwrap(), &format!("start train.{attempt} on here"));
+        assert_eq!(lines.last().unwrap(), &format!("start train.{attempt} on here-01"));
     }
     assert_eq!(bench.done("train").last().unwrap(), "run Done");
 }
@@ -49,7 +49,7 @@ fn evictions_do_not_use_up_the_tries() {
 fn a_checkpointed_task_goes_on_without_end() {
     let mut bench = one(", checkpoint: c.pt, retry: {times: 0, on: [out_of_memory]}");
     bench.begin();
-    assert_eq!(bench.end("train", Ending::Checkpointed).last().unwrap(), "start train.2 on here");
+    assert_eq!(bench.end("train", Ending::Checkpointed).last().unwrap(), "start train.2 on here-01");
     assert_eq!(bench.done("train").last().unwrap(), "run Done");
 }
 
@@ -60,7 +60,7 @@ fn pauses_double_and_the_engine_says_when_it_wants_to_be_woken() {
     assert_eq!(bench.end("train", Ending::Signal(11))[1..], ["retry train at 10 s"]);
     assert_eq!(bench.engine.next_deadline().unwrap().0, 10_000_000);
     assert!(bench.wait(9).is_empty());
-    assert_eq!(bench.wait(1), ["due train", "start train.2 on here"]);
+    assert_eq!(bench.wait(1), ["due train", "start train.2 on here-01"]);
     assert_eq!(bench.end("train", Ending::Exit(1))[1..], ["retry train at 30 s"]);
     bench.wait(20);
     assert_eq!(bench.end("train", Ending::Exit(1))[1..], ["failed train Task", "run Failed"]);

@@ -13,14 +13,14 @@ tasks:
   all: {in: [b], run: 'all {b}'}
 ";
     let mut bench = Bench::new(text);
-    assert_eq!(bench.begin(), ["start make[part=1].1 on here", "start make[part=2].1 on here"]);
+    assert_eq!(bench.begin(), ["start make[part=1].1 on here-01", "start make[part=2].1 on here-01"]);
     let lines = bench.end_with("make[part=2]", Ending::Exit(0), &["a2"]);
-    assert_eq!(lines[1..], ["start use[part=2].1 on here"]);
+    assert_eq!(lines[1..], ["start use[part=2].1 on here-01"]);
     assert_eq!(bench.shell_line("use[part=2]"), "use a2 b2");
     bench.end_with("make[part=1]", Ending::Exit(0), &["a1"]);
     bench.end_with("use[part=2]", Ending::Exit(0), &["b2"]);
     let lines = bench.end_with("use[part=1]", Ending::Exit(0), &["b1"]);
-    assert_eq!(lines[1..], ["start all.1 on here"]);
+    assert_eq!(lines[1..], ["start all.1 on here-01"]);
     assert_eq!(bench.shell_line("all"), "all b1 b2");
 }
 
@@ -35,15 +35,15 @@ tasks:
 #[test]
 fn tasks_over_files_are_known_when_the_files_are() {
     let mut bench = Bench::new(TILES);
-    assert_eq!(bench.begin(), ["start cut.1 on here"]);
+    assert_eq!(bench.begin(), ["start cut.1 on here-01"]);
     let lines = bench.end_with("cut", Ending::Exit(0), &["tiles/a.png", "tiles/b.png"]);
     assert_eq!(
         lines,
         [
             "end cut Exit(0)",
             "grafted label 2",
-            "start label[tile=tiles/a.png].1 on here",
-            "start label[tile=tiles/b.png].1 on here"
+            "start label[tile=tiles/a.png].1 on here-01",
+            "start label[tile=tiles/b.png].1 on here-01"
         ]
     );
     assert_eq!(bench.shell_line("label[tile=tiles/b.png]"), "label tiles/b.png labels/b.txt");

@@ -14,8 +14,8 @@ tasks:
   urgent: {cpus: 2, priority: 5, run: urgent}
 ";
     let mut bench = Bench::new(text);
-    assert_eq!(bench.begin(), ["start urgent.1 on here"]);
-    assert_eq!(bench.done("urgent")[1..], ["start long.1 on here"]);
+    assert_eq!(bench.begin(), ["start urgent.1 on here-01"]);
+    assert_eq!(bench.done("urgent")[1..], ["start long.1 on here-01"]);
 }
 
 #[test]
@@ -28,7 +28,7 @@ tasks:
   small: {cpus: 1, run: small}
 ";
     let mut bench = Bench::new(text);
-    assert_eq!(bench.begin(), ["start first.1 on here", "start small.1 on here"]);
+    assert_eq!(bench.begin(), ["start first.1 on here-01", "start small.1 on here-01"]);
     let Explanation::Ready { nodes, could_ever_run, .. } = bench.engine.explain(bench.job("wide")) else {
         panic!("wide is ready")
     };
@@ -39,9 +39,8 @@ tasks:
 const GPUS: &str = "
 sites:
   mixed:
-    nodes:
-      - {count: 1, cpus: 8, memory: 64 GB, disk: 1 TB, gpus: 2, gpu_memory: 80 GB, gpu_capability: 9.0}
-      - {count: 1, cpus: 8, memory: 64 GB, disk: 1 TB, gpus: 2, gpu_memory: 16 GB, gpu_capability: 7.0}
+      - {nodes: 1, cpus: 8, memory: 64 GB, disk: 1 TB, gpus: 2, gpu_memory: 80 GB, gpu_capability: 9.0}
+      - {nodes: 1, cpus: 8, memory: 64 GB, disk: 1 TB, gpus: 2, gpu_memory: 16 GB, gpu_capability: 7.0}
 ";
 
 #[test]
@@ -54,7 +53,8 @@ tasks:
 ";
     let mut bench = Bench::on(GPUS, text);
     let lines = bench.begin();
-    let node = |index: usize| bench.engine.plan().site.nodes[index].name.clone();
+    let plan = bench.engine.plan().clone();
+    let node = |index: usize| plan.site.nodes[index].name.clone();
     let expected = [
         format!("start big[i=1].1 on {}+g0", node(0)),
         format!("start big[i=2].1 on {}+g1", node(0)),
@@ -79,7 +79,7 @@ tasks:
 ";
     let mut bench = Bench::on(site, text);
     let lines = bench.begin();
-    assert_eq!(lines, ["start small.1 on grid-1", "start pair.1 on grid-2,grid-3"]);
+    assert_eq!(lines, ["start small.1 on grid-01", "start pair.1 on grid-02,grid-03"]);
     assert_eq!(bench.done("small"), ["end small Exit(0)"]);
-    assert_eq!(bench.done("pair")[1..], ["start other.1 on grid-1,grid-2"]);
+    assert_eq!(bench.done("pair")[1..], ["start other.1 on grid-01,grid-02"]);
 }

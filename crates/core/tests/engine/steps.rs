@@ -18,13 +18,13 @@ tasks:
 #[test]
 fn a_task_starts_as_soon_as_its_own_inputs_exist() {
     let mut bench = Bench::new(DIAMOND);
-    assert_eq!(bench.begin(), ["start top.1 on here"]);
+    assert_eq!(bench.begin(), ["start top.1 on here-01"]);
     let lines = bench.end_with("top", Ending::Exit(0), &["t.txt"]);
-    assert_eq!(lines, ["end top Exit(0)", "start left.1 on here", "start right.1 on here"]);
+    assert_eq!(lines, ["end top Exit(0)", "start left.1 on here-01", "start right.1 on here-01"]);
     assert_eq!(bench.shell_line("left"), "left t.txt l.txt");
     assert_eq!(bench.end_with("left", Ending::Exit(0), &["l.txt"]), ["end left Exit(0)"]);
     let lines = bench.end_with("right", Ending::Exit(0), &["r.txt"]);
-    assert_eq!(lines, ["end right Exit(0)", "start bottom.1 on here"]);
+    assert_eq!(lines, ["end right Exit(0)", "start bottom.1 on here-01"]);
     assert_eq!(bench.done("bottom"), ["end bottom Exit(0)", "run Done"]);
 }
 
@@ -71,7 +71,7 @@ fn draining_lets_what_runs_end_and_starts_nothing() {
     assert_eq!(lines, ["end top Exit(0)", "run Interrupted"]);
     let resumed = Event::RunResumed { version: "1".into() };
     bench.engine.apply(tulpar_core::units::Timestamp(0), &resumed);
-    assert_eq!(bench.begin(), ["start left.1 on here", "start right.1 on here"]);
+    assert_eq!(bench.begin(), ["start left.1 on here-01", "start right.1 on here-01"]);
 }
 
 #[test]
@@ -81,9 +81,9 @@ fn a_failed_run_that_is_resumed_tries_what_failed_again() {
     assert_eq!(bench.end("top", Ending::Exit(1)).last().unwrap(), "run Failed");
     let resumed = Event::RunResumed { version: "1".into() };
     bench.engine.apply(tulpar_core::units::Timestamp(0), &resumed);
-    assert_eq!(bench.begin(), ["start top.2 on here"]);
+    assert_eq!(bench.begin(), ["start top.2 on here-01"]);
     let lines = bench.end_with("top", Ending::Exit(0), &["t.txt"]);
-    assert_eq!(lines[1..], ["start left.1 on here", "start right.1 on here"]);
+    assert_eq!(lines[1..], ["start left.1 on here-01", "start right.1 on here-01"]);
 }
 
 #[test]
@@ -108,7 +108,7 @@ tasks:
   ship: {in: [metrics], when: metrics.accuracy >= 0.9, run: ship}
 ";
     let mut bench = Bench::new(text);
-    assert_eq!(bench.begin(), ["skipped extra Condition", "start measure.1 on here"]);
+    assert_eq!(bench.begin(), ["skipped extra Condition", "start measure.1 on here-01"]);
     bench.fields.insert(("metrics".into(), "/accuracy".into()), 0.85.into());
     let lines = bench.end_with("measure", Ending::Exit(0), &["m.json"]);
     assert_eq!(lines, ["end measure Exit(0)", "skipped ship Condition", "run Done"]);
