@@ -182,7 +182,8 @@ pub fn did_you_mean<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str
         }
     }
     // A word of which nothing is left is no slip of the hand.
-    best.filter(|(distance, candidate)| *distance < letters.len().max(candidate.chars().count())).map(|(_, candidate)| candidate)
+    best.filter(|(distance, candidate)| *distance < letters.len().max(candidate.chars().count()))
+        .map(|(_, candidate)| candidate)
 }
 
 /// Insertions, deletions, substitutions and swaps of neighbours that lead from one to the other; `None` above the limit.

@@ -5,7 +5,8 @@
 use crate::diagnostic::{BAD_VALUE, Diagnostic, MISSING_KEY, NAME_CLASH};
 use crate::resources::{Capacity, Gpu};
 use crate::units::{
-    BYTE_UNITS, BYTES_ACCEPTED, Bytes, CAPABILITY_ACCEPTED, CPUS_ACCEPTED, parse_bytes, parse_capability, parse_count, parse_cpus,
+    BYTE_UNITS, BYTES_ACCEPTED, Bytes, CAPABILITY_ACCEPTED, CPUS_ACCEPTED, parse_bytes, parse_capability, parse_count,
+    parse_cpus,
 };
 use crate::workflow::keys;
 use crate::workflow::reader::Reader;
@@ -73,8 +74,12 @@ fn site(reader: &mut Reader, name: &str, key: yaml::Node<'_>, node: yaml::Node<'
         match label {
             Some(label) if named.iter().any(|(other, ..)| *other == label) => {
                 reader.report(
-                    Diagnostic::error(NAME_CLASH, group.span(), format!("two groups of nodes of `{name}` are called `{label}`"))
-                        .help("give each its own name"),
+                    Diagnostic::error(
+                        NAME_CLASH,
+                        group.span(),
+                        format!("two groups of nodes of `{name}` are called `{label}`"),
+                    )
+                    .help("give each its own name"),
                 );
                 return None;
             }
@@ -83,7 +88,9 @@ fn site(reader: &mut Reader, name: &str, key: yaml::Node<'_>, node: yaml::Node<'
         }
     }
     for (label, _, _) in &named {
-        if nodes.iter().any(|node| node.name.starts_with(label.as_str()) && node.name.rsplit_once('-').is_some_and(|(stem, _)| stem == label)) {
+        if nodes.iter().any(|node| {
+            node.name.starts_with(label.as_str()) && node.name.rsplit_once('-').is_some_and(|(stem, _)| stem == label)
+        }) {
             continue;
         }
         // Groups without a name of their own are numbered through.
@@ -102,7 +109,12 @@ fn site(reader: &mut Reader, name: &str, key: yaml::Node<'_>, node: yaml::Node<'
 }
 
 /// Equal nodes: their own name if they have one, how many, and what each has.
-fn node_group(reader: &mut Reader, site: &str, key: yaml::Node<'_>, node: yaml::Node<'_>) -> Option<(Option<String>, u32, Capacity)> {
+fn node_group(
+    reader: &mut Reader,
+    site: &str,
+    key: yaml::Node<'_>,
+    node: yaml::Node<'_>,
+) -> Option<(Option<String>, u32, Capacity)> {
     let (mut label, mut count, mut gpus) = (None, 1, 0);
     let (mut milli_cpus, mut memory, mut disk) = (None, None, UNLIMITED_DISK);
     let (mut gpu_memory, mut gpu_capability) = (Bytes(0), 0);
@@ -111,13 +123,23 @@ fn node_group(reader: &mut Reader, site: &str, key: yaml::Node<'_>, node: yaml::
         let name = key.text().unwrap_or("");
         let ok = match name {
             "name" => reader.name(value, "a group of nodes").map(|text| label = Some(text.to_owned())),
-            "nodes" => reader.quantity(value, name, parse_count, "write a whole number", &[]).map(|value| count = value),
-            "cpus" => reader.quantity(value, name, parse_cpus, CPUS_ACCEPTED, &[]).map(|value| milli_cpus = Some(value)),
-            "memory" => reader.quantity(value, name, parse_bytes, BYTES_ACCEPTED, BYTE_UNITS).map(|value| memory = Some(value)),
+            "nodes" => {
+                reader.quantity(value, name, parse_count, "write a whole number", &[]).map(|value| count = value)
+            }
+            "cpus" => {
+                reader.quantity(value, name, parse_cpus, CPUS_ACCEPTED, &[]).map(|value| milli_cpus = Some(value))
+            }
+            "memory" => {
+                reader.quantity(value, name, parse_bytes, BYTES_ACCEPTED, BYTE_UNITS).map(|value| memory = Some(value))
+            }
             "disk" => reader.quantity(value, name, parse_bytes, BYTES_ACCEPTED, BYTE_UNITS).map(|value| disk = value),
             "gpus" => reader.quantity(value, name, parse_count, "write a whole number", &[]).map(|value| gpus = value),
-            "gpu_memory" => reader.quantity(value, name, parse_bytes, BYTES_ACCEPTED, BYTE_UNITS).map(|value| gpu_memory = value),
-            "gpu_capability" => reader.quantity(value, name, parse_capability, CAPABILITY_ACCEPTED, &[]).map(|value| gpu_capability = value),
+            "gpu_memory" => {
+                reader.quantity(value, name, parse_bytes, BYTES_ACCEPTED, BYTE_UNITS).map(|value| gpu_memory = value)
+            }
+            "gpu_capability" => reader
+                .quantity(value, name, parse_capability, CAPABILITY_ACCEPTED, &[])
+                .map(|value| gpu_capability = value),
             _ => {
                 reader.unknown_key(key, "a site", &[keys::NODES]);
                 None
@@ -129,8 +151,12 @@ fn node_group(reader: &mut Reader, site: &str, key: yaml::Node<'_>, node: yaml::
         for (name, missing) in [("cpus", milli_cpus.is_none()), ("memory", memory.is_none())] {
             if missing {
                 reader.report(
-                    Diagnostic::error(MISSING_KEY, key.span(), format!("the site `{site}` does not say `{name}` of its nodes"))
-                        .help("write for example `{nodes: 2, cpus: 8, memory: 32 GB}`"),
+                    Diagnostic::error(
+                        MISSING_KEY,
+                        key.span(),
+                        format!("the site `{site}` does not say `{name}` of its nodes"),
+                    )
+                    .help("write for example `{nodes: 2, cpus: 8, memory: 32 GB}`"),
                 );
                 good = false;
             }
@@ -138,8 +164,12 @@ fn node_group(reader: &mut Reader, site: &str, key: yaml::Node<'_>, node: yaml::
     }
     if count == 0 || count > MOST_NODES || gpus > MOST_GPUS {
         reader.report(
-            Diagnostic::error(BAD_VALUE, node.span(), format!("`{site}` cannot have {count} nodes with {gpus} GPUs each"))
-                .help(format!("between 1 and {MOST_NODES} nodes, with at most {MOST_GPUS} GPUs each, can be declared")),
+            Diagnostic::error(
+                BAD_VALUE,
+                node.span(),
+                format!("`{site}` cannot have {count} nodes with {gpus} GPUs each"),
+            )
+            .help(format!("between 1 and {MOST_NODES} nodes, with at most {MOST_GPUS} GPUs each, can be declared")),
         );
         good = false;
     }

@@ -65,8 +65,10 @@ pub enum UnitError {
     TooFine(String),
 }
 
-pub const BYTES_ACCEPTED: &str = "write a number and a unit: `512 MB`, `16 GB`, `1.5 TB`, or `16 GiB` for powers of 1024";
-pub const DURATION_ACCEPTED: &str = "write a number and a unit: `45 s`, `90 min`, `2 h`, `1h30m`, `3 days`, or `00:30:00`";
+pub const BYTES_ACCEPTED: &str =
+    "write a number and a unit: `512 MB`, `16 GB`, `1.5 TB`, or `16 GiB` for powers of 1024";
+pub const DURATION_ACCEPTED: &str =
+    "write a number and a unit: `45 s`, `90 min`, `2 h`, `1h30m`, `3 days`, or `00:30:00`";
 pub const CPUS_ACCEPTED: &str = "write a number of cores: `4`, or `0.5` for half of one";
 pub const CAPABILITY_ACCEPTED: &str = "write it as NVIDIA does: `7.0`, `8.6`, `9.0`";
 
@@ -127,11 +129,7 @@ fn decimal(text: &str) -> Result<(u64, u32), UnitError> {
     if !digits(whole) || !digits(fraction) || (whole.is_empty() && fraction.is_empty()) {
         return Err(not());
     }
-    let whole = if whole.is_empty() {
-        0
-    } else {
-        whole.parse().map_err(|_| UnitError::TooLarge(text.to_owned()))?
-    };
+    let whole = if whole.is_empty() { 0 } else { whole.parse().map_err(|_| UnitError::TooLarge(text.to_owned()))? };
     let nine: String = fraction.chars().chain(std::iter::repeat('0')).take(9).collect();
     Ok((whole, nine.parse().map_err(|_| not())?))
 }
@@ -143,14 +141,10 @@ fn scaled((whole, fraction): (u64, u32), unit: u64, text: &str) -> Result<u64, U
 
 /// Splits `1.5 TB` into number and unit.
 fn number_and_unit(text: &str) -> (&str, &str) {
-    let end = text.find(|letter: char| !(letter.is_ascii_digit() || letter == '.')).unwrap_or(text.len());
     // A sign belongs to the number, so that the message can say so.
-    let end = if text.starts_with('-') {
-        1 + text[1..].find(|letter: char| !(letter.is_ascii_digit() || letter == '.')).unwrap_or(text.len() - 1)
-    } else {
-        end
-    };
-    (&text[..end], text[end..].trim_start())
+    let unsigned = text.strip_prefix('-').unwrap_or(text);
+    let unit = unsigned.trim_start_matches(|letter: char| letter.is_ascii_digit() || letter == '.');
+    (&text[..text.len() - unit.len()], unit.trim_start())
 }
 
 /// `16 GB`, `16GiB`, `512M`, `1.5 TB`; a bare `0` needs no unit.

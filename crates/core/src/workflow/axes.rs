@@ -15,20 +15,33 @@ pub(super) fn check(reader: &mut Reader, tasks: &[Task], places: &AxisPlaces) {
         if task.scatter.is_empty() {
             continue;
         }
-        let place = |axis: usize| places.get(&SetId::from(number)).and_then(|places| places.get(axis)).copied().unwrap_or(task.span);
+        let place = |axis: usize| {
+            places.get(&SetId::from(number)).and_then(|places| places.get(axis)).copied().unwrap_or(task.span)
+        };
         for input in &task.inputs {
             if let FileSource::Output { task: producer, .. } = input.source {
                 check_pair(reader, task, &tasks[producer.index()], &input.name, &place);
             }
         }
         for (position, axis) in task.scatter.iter().enumerate() {
-            let AxisValues::Files { source: FileSource::Output { task: producer, .. }, .. } = axis.values else { continue };
+            let AxisValues::Files { source: FileSource::Output { task: producer, .. }, .. } = axis.values else {
+                continue;
+            };
             let producer = &tasks[producer.index()];
             if let Some(name) = shared(task, producer).next() {
                 reader.report(
-                    Diagnostic::error(AXIS_MISMATCH, place(position), format!("`{}` runs over files of `{}`, which runs over `{name}` too", axis.names[0], producer.name))
-                        .help(format!("remove `{name}` from this `for:`; the files of every `{name}` are taken then"))
-                        .help(format!("or let each task take all files of its own `{name}`: name them under `in:` instead")),
+                    Diagnostic::error(
+                        AXIS_MISMATCH,
+                        place(position),
+                        format!(
+                            "`{}` runs over files of `{}`, which runs over `{name}` too",
+                            axis.names[0], producer.name
+                        ),
+                    )
+                    .help(format!("remove `{name}` from this `for:`; the files of every `{name}` are taken then"))
+                    .help(format!(
+                        "or let each task take all files of its own `{name}`: name them under `in:` instead"
+                    )),
                 );
             }
         }
@@ -46,8 +59,12 @@ fn check_pair(reader: &mut Reader, consumer: &Task, producer: &Task, input: &str
         for name in &ours.names {
             let Some(theirs) = producer.scatter.iter().find(|axis| axis.names.contains(name)) else { continue };
             let fail = |reason: String| {
-                Diagnostic::error(AXIS_MISMATCH, place(position), format!("`{}` takes `{input}` of `{}` by `{name}`, but {reason}", consumer.name, producer.name))
-                    .related(producer.span, "the producer is here")
+                Diagnostic::error(
+                    AXIS_MISMATCH,
+                    place(position),
+                    format!("`{}` takes `{input}` of `{}` by `{name}`, but {reason}", consumer.name, producer.name),
+                )
+                .related(producer.span, "the producer is here")
             };
             match (&ours.values, &theirs.values) {
                 (ours, theirs) if ours == theirs => {}
@@ -60,8 +77,9 @@ fn check_pair(reader: &mut Reader, consumer: &Task, producer: &Task, input: &str
                 _ => {
                     if let Some(missing) = first_missing(ours, theirs, name) {
                         reader.report(
-                            fail(format!("there is no task for {name}={missing}"))
-                                .help("give both the same values, or rename the variable here to take the results of all"),
+                            fail(format!("there is no task for {name}={missing}")).help(
+                                "give both the same values, or rename the variable here to take the results of all",
+                            ),
                         );
                     }
                 }
@@ -78,7 +96,10 @@ fn first_missing(ours: &Axis, theirs: &Axis, name: &str) -> Option<String> {
         let real_last = first + step * (count as i64 - 1);
         debug_assert!(real_last.abs_diff(*last) < step.unsigned_abs().max(1));
         let second = first + step * i64::from(count > 1);
-        return [*first, second, real_last].into_iter().find(|value| !in_range(&theirs.values, *value)).map(|value| value.to_string());
+        return [*first, second, real_last]
+            .into_iter()
+            .find(|value| !in_range(&theirs.values, *value))
+            .map(|value| value.to_string());
     }
     let known: Option<FxHashSet<String>> = match &theirs.values {
         AxisValues::Rows(_) => Some(labels(theirs, name).collect()),

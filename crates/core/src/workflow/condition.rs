@@ -223,13 +223,19 @@ fn tokens(text: &str) -> Result<Vec<(Token, Span)>, ConditionError> {
             byte if byte.is_ascii_digit() || matches!(byte, b'-' | b'+' | b'.') => {
                 let end = number_end(bytes, at);
                 match Value::from_text(&text[at..end]) {
-                    Value::Text(text) => return fail(end.max(at + 1), format!("`{text}` is not a number"), "put text in quotes"),
+                    Value::Text(text) => {
+                        return fail(end.max(at + 1), format!("`{text}` is not a number"), "put text in quotes");
+                    }
                     number => Token::Literal(number),
                 }
             }
             _ => {
                 let letter = text[at..].chars().next().unwrap_or(' ');
-                let help = if letter == '{' || letter == '$' { "names stand without braces here" } else { "put text in quotes" };
+                let help = if letter == '{' || letter == '$' {
+                    "names stand without braces here"
+                } else {
+                    "put text in quotes"
+                };
                 return fail(at + letter.len_utf8(), format!("`{letter}` is not expected here"), help);
             }
         };
@@ -237,7 +243,9 @@ fn tokens(text: &str) -> Result<Vec<(Token, Span)>, ConditionError> {
             Token::Literal(Value::Text(text)) => text.len() + 2,
             Token::Open | Token::Close | Token::Compare(Comparison::Less | Comparison::Greater) => 1,
             Token::Compare(_) => 2,
-            Token::Literal(Value::Bool(_)) | Token::And | Token::Or | Token::Not | Token::Name(_) => word_end(bytes, at) - at,
+            Token::Literal(Value::Bool(_)) | Token::And | Token::Or | Token::Not | Token::Name(_) => {
+                word_end(bytes, at) - at
+            }
             Token::Literal(_) => number_end(bytes, at) - at,
         };
         found.push((token, span(at)));
@@ -380,7 +388,9 @@ mod tests {
                 "rate" => Value::from_text("1e-3"),
                 _ => return None,
             }),
-            Operand::Field { input, pointer } if input == "metrics" && pointer == "/accuracy" => Some(Value::Number(0.93)),
+            Operand::Field { input, pointer } if input == "metrics" && pointer == "/accuracy" => {
+                Some(Value::Number(0.93))
+            }
             _ => None,
         }
     }
@@ -427,12 +437,21 @@ mod tests {
             ("{epochs} > 5", "`{` is not expected here", "names stand without braces here", 0),
             ("a == 'x", "the quotes are not closed", "close them after the text", 5),
             ("a b", "`b` is not expected here", "join comparisons with `and` or `or`", 2),
-            ("a >", "the condition ends too early", "write for example `epochs > 5 and not dry`, or `metrics.accuracy >= 0.9`", 3),
+            (
+                "a >",
+                "the condition ends too early",
+                "write for example `epochs > 5 and not dry`, or `metrics.accuracy >= 0.9`",
+                3,
+            ),
             ("(a", "a `)` is missing", "write for example `epochs > 5 and not dry`, or `metrics.accuracy >= 0.9`", 2),
             ("a > 5x", "`5x` is not a number", "put text in quotes", 4),
         ] {
             let error = parse(text).unwrap_err();
-            assert_eq!((error.reason.as_str(), error.help.as_deref(), error.span.start), (reason, Some(help), start), "{text}");
+            assert_eq!(
+                (error.reason.as_str(), error.help.as_deref(), error.span.start),
+                (reason, Some(help), start),
+                "{text}"
+            );
         }
     }
 }

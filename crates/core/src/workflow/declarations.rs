@@ -27,8 +27,12 @@ pub(super) fn params(reader: &mut Reader, node: Option<Node<'_>>, overrides: &BT
             } else {
                 if matches!(text.to_ascii_lowercase().as_str(), "yes" | "no" | "on" | "off") {
                     reader.report(
-                        Diagnostic::warning(BAD_VALUE, value.span(), format!("`{text}` is a text here, not true or false"))
-                            .help(format!("write `true` or `false`, or \"{text}\" in quotes if you mean the word")),
+                        Diagnostic::warning(
+                            BAD_VALUE,
+                            value.span(),
+                            format!("`{text}` is a text here, not true or false"),
+                        )
+                        .help(format!("write `true` or `false`, or \"{text}\" in quotes if you mean the word")),
                     );
                 }
                 Some(Value::from_text(text))
@@ -43,15 +47,23 @@ pub(super) fn params(reader: &mut Reader, node: Option<Node<'_>>, overrides: &BT
                 Err(kind) => {
                     let default = value.as_ref().map(Value::to_string).unwrap_or_default();
                     reader.report(
-                        Diagnostic::error(PARAMETER, *span, format!("`--param {name}={text}`: `{name}` must be {kind}"))
-                            .label("declared here")
-                            .help(format!("write for example `--param {name}={default}`")),
+                        Diagnostic::error(
+                            PARAMETER,
+                            *span,
+                            format!("`--param {name}={text}`: `{name}` must be {kind}"),
+                        )
+                        .label("declared here")
+                        .help(format!("write for example `--param {name}={default}`")),
                     );
                 }
             },
             None => {
-                let diagnostic = Diagnostic::error(PARAMETER, None, format!("`--param {name}={text}`: the workflow has no parameter `{name}`"))
-                    .suggest(name, declared.keys().map(String::as_str));
+                let diagnostic = Diagnostic::error(
+                    PARAMETER,
+                    None,
+                    format!("`--param {name}={text}`: the workflow has no parameter `{name}`"),
+                )
+                .suggest(name, declared.keys().map(String::as_str));
                 let diagnostic = if diagnostic.help.is_empty() {
                     let known: Vec<&str> = declared.keys().map(String::as_str).collect();
                     diagnostic.help(if known.is_empty() {
@@ -136,7 +148,10 @@ fn source(reader: &mut Reader, key: Node<'_>, value: Node<'_>) -> Option<DataSou
 fn path(reader: &mut Reader, node: Node<'_>) -> Option<String> {
     let text = reader.bound_text(node, "a data entry")?;
     if text.is_empty() || text.contains(['\n', '\0']) {
-        reader.report(Diagnostic::error(ESCAPE, node.span(), "this is not the name of a file").help("write a path such as `data/labels.csv`"));
+        reader.report(
+            Diagnostic::error(ESCAPE, node.span(), "this is not the name of a file")
+                .help("write a path such as `data/labels.csv`"),
+        );
         return None;
     }
     Some(text.into_owned())

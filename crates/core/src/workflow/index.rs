@@ -81,17 +81,23 @@ impl<'d> Index<'d> {
                 None
             }
             (data, ..) => {
-                let mut diagnostic = Diagnostic::error(AMBIGUOUS_NAME, span, format!("`{name}` can mean several things"));
+                let mut diagnostic =
+                    Diagnostic::error(AMBIGUOUS_NAME, span, format!("`{name}` can mean several things"));
                 let qualified: Vec<String> =
                     all().take(5).map(|(task, _)| format!("{}.{name}", heads[task.index()].name)).collect();
                 let more = if others > qualified.len() { " (and others)" } else { "" };
-                diagnostic = diagnostic.help(format!("write {}{more}", list(qualified.iter().map(String::as_str)).replace(" and ", " or ")));
+                diagnostic = diagnostic.help(format!(
+                    "write {}{more}",
+                    list(qualified.iter().map(String::as_str)).replace(" and ", " or ")
+                ));
                 if data.is_some() {
-                    diagnostic = diagnostic.help(format!("the data entry `{name}` has the same name: rename one of them"));
+                    diagnostic =
+                        diagnostic.help(format!("the data entry `{name}` has the same name: rename one of them"));
                 }
                 for (task, output) in all().take(5) {
                     let head = &heads[task.index()];
-                    diagnostic = diagnostic.related(head.outputs[output as usize].span, format!("an output of `{}`", head.name));
+                    diagnostic =
+                        diagnostic.related(head.outputs[output as usize].span, format!("an output of `{}`", head.name));
                 }
                 reader.report(diagnostic);
                 None
@@ -99,7 +105,14 @@ impl<'d> Index<'d> {
         }
     }
 
-    fn resolve_output(&self, reader: &mut Reader, heads: &[Head<'_>], task: &str, output: &str, span: Span) -> Option<FileSource> {
+    fn resolve_output(
+        &self,
+        reader: &mut Reader,
+        heads: &[Head<'_>],
+        task: &str,
+        output: &str,
+        span: Span,
+    ) -> Option<FileSource> {
         let Some(set) = self.task(task) else {
             let diagnostic = Diagnostic::error(UNKNOWN_NAME, span, format!("there is no task `{task}`"));
             let diagnostic = reader.suggest(diagnostic, task, self.task_names());
@@ -133,7 +146,8 @@ impl<'d> Index<'d> {
                 None => format!("`{name}` is a task without outputs; to wait for it, write `after: [{name}]`"),
             });
         } else if name.contains(['/', '*']) {
-            diagnostic = diagnostic.help(format!("a file needs a name first: write `data: {{my_file: {name}}}` and use `my_file` here"));
+            diagnostic = diagnostic
+                .help(format!("a file needs a name first: write `data: {{my_file: {name}}}` and use `my_file` here"));
         } else {
             let before = diagnostic.help.len();
             diagnostic = reader.suggest(diagnostic, name, self.data.keys().copied());
@@ -141,7 +155,9 @@ impl<'d> Index<'d> {
                 diagnostic = reader.suggest(diagnostic, name, self.outputs.keys().copied());
             }
             if diagnostic.help.len() == before {
-                diagnostic = diagnostic.help(format!("declare it under `data:`, or as an output of the task that makes it: `out: {{{name}: …}}`"));
+                diagnostic = diagnostic.help(format!(
+                    "declare it under `data:`, or as an output of the task that makes it: `out: {{{name}: …}}`"
+                ));
             }
         }
         reader.report(diagnostic);

@@ -17,8 +17,9 @@ mod settings;
 mod shell;
 mod task;
 pub mod template;
+mod unsafe_place;
 
 pub use check::check;
 pub use model::*;
 pub use read::read;
-pub use shell::UnsafePlace;
+pub use unsafe_place::UnsafePlace;

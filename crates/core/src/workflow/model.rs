@@ -35,11 +35,14 @@ pub struct Workflow {
     pub places: Places,
 }
 
+/// Keys and where they stand.
+pub type KeyPlaces = Vec<(&'static str, Span)>;
+
 /// Places carry no meaning: any two are equal.
 #[derive(Clone, Debug, Default)]
 pub struct Places {
     /// For each distinct settings, the keys that ask for resources and where they stand.
-    pub requests: Vec<(Arc<Settings>, Vec<(&'static str, Span)>)>,
+    pub requests: Vec<(Arc<Settings>, KeyPlaces)>,
     /// Reading found errors, so that what seems unused or missing may only be misspelt.
     pub incomplete: bool,
 }
@@ -59,7 +62,10 @@ pub enum Value {
     Number(f64),
     Text(String),
     /// A number whose text says more than its value: `0.10`, `1e-5`, `007`. It is written as the user wrote it.
-    Written { number: f64, text: String },
+    Written {
+        number: f64,
+        text: String,
+    },
 }
 
 impl Value {
@@ -190,7 +196,10 @@ pub enum FileSource {
     Data(DataId),
     /// The files of one named output of a task set. Axes match by name: variables that producer and
     /// consumer share select; what only the producer has is gathered; what only the consumer has repeats.
-    Output { task: SetId, output: u32 },
+    Output {
+        task: SetId,
+        output: u32,
+    },
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -379,7 +388,11 @@ pub enum Condition {
     All(Vec<Condition>),
     Any(Vec<Condition>),
     Not(Box<Condition>),
-    Compare { left: Operand, operator: Comparison, right: Operand },
+    Compare {
+        left: Operand,
+        operator: Comparison,
+        right: Operand,
+    },
     /// A single operand, true unless `false`, `0`, empty or absent.
     Truth(Operand),
 }
@@ -403,7 +416,10 @@ pub enum Operand {
     Variable(String),
     /// A value in a JSON file that is an input of the task: `metrics.accuracy` is input `metrics`,
     /// pointer `/accuracy`.
-    Field { input: String, pointer: String },
+    Field {
+        input: String,
+        pointer: String,
+    },
 }
 
 /// The limits that people set on what an attempt may use, after retries have changed them.

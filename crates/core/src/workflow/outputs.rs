@@ -19,7 +19,8 @@ pub(super) fn read(reader: &mut Reader, key: Node<'_>, node: Node<'_>) -> Vec<Ou
         }
         Kind::Scalar { .. } if node.is_null() => {
             reader.report(
-                Diagnostic::error(MISSING_KEY, key.span(), "`out` is empty").help("write what the task makes, as in `out: {model: model.bin}`, or remove it"),
+                Diagnostic::error(MISSING_KEY, key.span(), "`out` is empty")
+                    .help("write what the task makes, as in `out: {model: model.bin}`, or remove it"),
             );
         }
         _ => {
@@ -81,7 +82,14 @@ fn unnamed(reader: &mut Reader, node: Node<'_>, path: &str) -> Option<Output> {
         return None;
     }
     let name = stem.to_owned();
-    Some(Output { name, path: Template(plain(path).into()), kind: kind(path), optional: false, temporary: false, span: node.span() })
+    Some(Output {
+        name,
+        path: Template(plain(path).into()),
+        kind: kind(path),
+        optional: false,
+        temporary: false,
+        span: node.span(),
+    })
 }
 
 /// One file has one name: `./x` is `x`.

@@ -61,7 +61,9 @@ impl PathProblem {
                 format!("is not written plainly: `{shown}`"),
                 "leave out `.` and doubled slashes, so that one file has one name",
             ),
-            PathProblem::TooLong => ("has a name that is too long for a file".to_owned(), "use fewer or shorter values in the name"),
+            PathProblem::TooLong => {
+                ("has a name that is too long for a file".to_owned(), "use fewer or shorter values in the name")
+            }
         };
         Diagnostic::error(ESCAPE, span, format!("{what} {reason}")).help(help)
     }

@@ -67,7 +67,10 @@ fn decode(reader: &mut Reader, document: &Document<'_>, overrides: &BTreeMap<Str
     let name = match top.name {
         Some(node) => reader.text(node, "`workflow`").unwrap_or("").to_owned(),
         None => {
-            reader.report(Diagnostic::error(MISSING_KEY, start, "the workflow has no name").help("begin the file with `workflow: my-name`"));
+            reader.report(
+                Diagnostic::error(MISSING_KEY, start, "the workflow has no name")
+                    .help("begin the file with `workflow: my-name`"),
+            );
             String::new()
         }
     };
@@ -81,7 +84,10 @@ fn decode(reader: &mut Reader, document: &Document<'_>, overrides: &BTreeMap<Str
         groups.insert(name, Layer::read_all(reader, value, &format!("the group `{name}`")));
     }
     let Some(tasks) = top.tasks.filter(|node| !node.is_null()) else {
-        reader.report(Diagnostic::error(MISSING_KEY, start, "the workflow has no tasks").help("add `tasks:` with at least one task that has `run:`"));
+        reader.report(
+            Diagnostic::error(MISSING_KEY, start, "the workflow has no tasks")
+                .help("add `tasks:` with at least one task that has `run:`"),
+        );
         return None;
     };
     let (mut heads, nodes) = heads(reader, tasks)?;

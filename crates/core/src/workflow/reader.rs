@@ -52,7 +52,8 @@ impl Reader {
             return Some(node.entries());
         }
         let message = format!("{what} must be a map, that is `key: value` pairs");
-        let mut diagnostic = Diagnostic::error(SHAPE, node.span(), message).label(format!("this is {}", describe(node)));
+        let mut diagnostic =
+            Diagnostic::error(SHAPE, node.span(), message).label(format!("this is {}", describe(node)));
         if matches!(node.kind(), Kind::Sequence) {
             diagnostic = diagnostic.help("write a name and a colon in place of each `-`");
         }
@@ -61,7 +62,8 @@ impl Reader {
     }
 
     pub(crate) fn wrong_shape(&mut self, node: Node<'_>, message: &str) {
-        let mut diagnostic = Diagnostic::error(SHAPE, node.span(), message).label(format!("this is {}", describe(node)));
+        let mut diagnostic =
+            Diagnostic::error(SHAPE, node.span(), message).label(format!("this is {}", describe(node)));
         if let Some(text) = braces_without_quotes(node) {
             diagnostic = diagnostic.help(format!("YAML reads `{text}` as a map; put it in quotes: \"{text}\""));
         }
@@ -89,21 +91,28 @@ impl Reader {
         if !text.contains('{') {
             return Some(Cow::Borrowed(text));
         }
-        let unknown: Vec<_> =
-            template::references(text).filter(|reference| !reference.attribute.is_empty() || !self.params.contains_key(reference.name)).collect();
+        let unknown: Vec<_> = template::references(text)
+            .filter(|reference| !reference.attribute.is_empty() || !self.params.contains_key(reference.name))
+            .collect();
         for reference in &unknown {
             let span = node.span_within(reference.span.start as usize, reference.span.end as usize);
             let written = &text[reference.span.start as usize..reference.span.end as usize];
-            let diagnostic = Diagnostic::error(TEMPLATE_NAME, span, format!("no parameter is called `{}`", &written[1..written.len() - 1]))
-                .suggest(reference.name, self.params.keys().map(String::as_str))
-                .help(format!("only parameters can be used here; for the text itself write `{{{written}}}`"));
+            let diagnostic = Diagnostic::error(
+                TEMPLATE_NAME,
+                span,
+                format!("no parameter is called `{}`", &written[1..written.len() - 1]),
+            )
+            .suggest(reference.name, self.params.keys().map(String::as_str))
+            .help(format!("only parameters can be used here; for the text itself write `{{{written}}}`"));
             self.report(diagnostic);
         }
         if !unknown.is_empty() {
             return None;
         }
         let params = &self.params;
-        template::plain(text, &mut |name, _| params.get(name).map(|value| Values::one(value.to_string()))).ok().map(Cow::Owned)
+        template::plain(text, &mut |name, _| params.get(name).map(|value| Values::one(value.to_string())))
+            .ok()
+            .map(Cow::Owned)
     }
 
     /// A list of scalars, or one scalar in place of a list of one.
@@ -127,7 +136,11 @@ impl Reader {
             "true" | "on" | "yes" => Some(true),
             "false" | "off" | "no" => Some(false),
             _ => {
-                self.report(Diagnostic::error(BAD_VALUE, node.span(), format!("{what} is `true` or `false`, not `{text}`")));
+                self.report(Diagnostic::error(
+                    BAD_VALUE,
+                    node.span(),
+                    format!("{what} is `true` or `false`, not `{text}`"),
+                ));
                 None
             }
         }
@@ -201,7 +214,8 @@ impl Reader {
         let known = || tables.iter().flat_map(|table| table.iter().copied());
         let exact = ELSEWHERE.iter().find(|(other, _)| *other == text).map(|(_, key)| *key);
         let ours = |near: &&str| known().any(|key| key == *near);
-        let near = exact.filter(ours).or_else(|| did_you_mean(text, known())).or_else(|| near_elsewhere(text).filter(ours));
+        let near =
+            exact.filter(ours).or_else(|| did_you_mean(text, known())).or_else(|| near_elsewhere(text).filter(ours));
         let diagnostic = Diagnostic::error(UNKNOWN_KEY, key.span(), format!("{what} has no key `{text}`"));
         let diagnostic = match near {
             Some(near) => diagnostic.help(format!("did you mean `{near}`?")),

@@ -13,7 +13,8 @@ use rustc_hash::FxHashSet;
 /// More tasks of one kind than any plan holds; a slip of the hand rather than a wish.
 const MOST_TASKS: u64 = 10_000_000;
 
-const ACCEPTED: &str = "write a range `1..6`, a list `[0.1, 0.01]`, or the name of files, such as `images` or `images by 100`";
+const ACCEPTED: &str =
+    "write a range `1..6`, a list `[0.1, 0.01]`, or the name of files, such as `images` or `images by 100`";
 
 /// What is needed to read the scatter of one task.
 pub(super) struct Context<'a, 'd> {
@@ -46,12 +47,18 @@ pub(super) fn read<'d>(
         Kind::Sequence => axes.extend(rows(reader, scope, node)),
         Kind::Scalar { text, .. } => {
             let diagnostic = Diagnostic::error(SCATTER, super::reader::place(key, node), "`for` needs a variable")
-                .help(format!("write `for: {{part: {}}}`, and use `{{part}}` in the command", if text.is_empty() { "1..6" } else { text }));
+                .help(format!(
+                    "write `for: {{part: {}}}`, and use `{{part}}` in the command",
+                    if text.is_empty() { "1..6" } else { text }
+                ));
             reader.report(diagnostic);
         }
     }
     if axes.is_empty() && node.size() == 0 && !matches!(node.kind(), Kind::Scalar { .. }) {
-        reader.report(Diagnostic::error(SCATTER, node.span(), "`for` has no variable").help("write `for: {part: 1..6}`, or remove it"));
+        reader.report(
+            Diagnostic::error(SCATTER, node.span(), "`for` has no variable")
+                .help("write `for: {part: 1..6}`, or remove it"),
+        );
     }
     let mut tasks: u64 = 1;
     for (axis, _) in &axes {
@@ -93,17 +100,24 @@ fn values(reader: &mut Reader, context: &Context<'_, '_>, variable: &str, node: 
                 rows.push(vec![value]);
             }
             if rows.is_empty() {
-                reader.report(Diagnostic::error(SCATTER, node.span(), format!("`{variable}` has no values")).help(ACCEPTED));
+                reader.report(
+                    Diagnostic::error(SCATTER, node.span(), format!("`{variable}` has no values")).help(ACCEPTED),
+                );
                 return None;
             }
             Some(AxisValues::Rows(rows))
         }
         Kind::Scalar { text, .. } if !node.is_null() => {
             let text = reader.bind(node, text)?;
-            if text.contains("..") { range(reader, variable, node, &text) } else { files(reader, context, variable, node, &text) }
+            if text.contains("..") {
+                range(reader, variable, node, &text)
+            } else {
+                files(reader, context, variable, node, &text)
+            }
         }
         _ => {
-            reader.wrong_shape(node, &format!("the values of `{variable}` must be a range, a list or the name of files"));
+            reader
+                .wrong_shape(node, &format!("the values of `{variable}` must be a range, a list or the name of files"));
             None
         }
     }
@@ -129,8 +143,9 @@ fn rows<'d>(reader: &mut Reader, scope: &mut Scope<'d>, node: Node<'d>) -> Optio
     for (number, item) in node.items().enumerate() {
         if !matches!(item.kind(), Kind::Mapping) {
             reader.report(
-                Diagnostic::error(SCATTER, item.span(), "each entry of this list must be a map of variables")
-                    .help("write `for: {part: [a, b]}` for a list of values, or `for: [{part: a, seed: 1}, …]` for rows"),
+                Diagnostic::error(SCATTER, item.span(), "each entry of this list must be a map of variables").help(
+                    "write `for: {part: [a, b]}` for a list of values, or `for: [{part: a, seed: 1}, …]` for rows",
+                ),
             );
             return None;
         }
@@ -157,7 +172,8 @@ fn rows<'d>(reader: &mut Reader, scope: &mut Scope<'d>, node: Node<'d>) -> Optio
         }
         if let Some(column) = row.iter().position(Option::is_none) {
             reader.report(
-                Diagnostic::error(SCATTER, item.span(), format!("this row has no `{}`", names[column])).help("every row has the same variables"),
+                Diagnostic::error(SCATTER, item.span(), format!("this row has no `{}`", names[column]))
+                    .help("every row has the same variables"),
             );
             return None;
         }
@@ -217,7 +233,8 @@ fn whole(reader: &mut Reader, node: Node<'_>, word: &str) -> Option<i64> {
     if let Ok(number) = word.parse() {
         return Some(number);
     }
-    let span = node.text().and_then(|text| text.find(word)).map_or(node.span(), |at| node.span_within(at, at + word.len()));
+    let span =
+        node.text().and_then(|text| text.find(word)).map_or(node.span(), |at| node.span_within(at, at + word.len()));
     match reader.params.get(word) {
         Some(Value::Integer(number)) => return Some(*number),
         Some(other) => {
@@ -231,29 +248,43 @@ fn whole(reader: &mut Reader, node: Node<'_>, word: &str) -> Option<i64> {
             reader.report(diagnostic);
         }
         None => {
-            let message = if word.is_empty() { "a range needs a number on both sides".to_owned() } else { format!("`{word}` is not a whole number") };
-            reader.report(Diagnostic::error(SCATTER, span, message).help("write a range such as `1..6`, `1..parts` or `0..100 by 10`"));
+            let message = if word.is_empty() {
+                "a range needs a number on both sides".to_owned()
+            } else {
+                format!("`{word}` is not a whole number")
+            };
+            reader.report(
+                Diagnostic::error(SCATTER, span, message)
+                    .help("write a range such as `1..6`, `1..parts` or `0..100 by 10`"),
+            );
         }
     }
     None
 }
 
-fn files(reader: &mut Reader, context: &Context<'_, '_>, variable: &str, node: Node<'_>, text: &str) -> Option<AxisValues> {
+fn files(
+    reader: &mut Reader,
+    context: &Context<'_, '_>,
+    variable: &str,
+    node: Node<'_>,
+    text: &str,
+) -> Option<AxisValues> {
     let (name, by) = split_by(text);
-    let span = node.text().and_then(|text| text.find(name)).map_or(node.span(), |at| node.span_within(at, at + name.len()));
+    let span =
+        node.text().and_then(|text| text.find(name)).map_or(node.span(), |at| node.span_within(at, at + name.len()));
     let dotted = name.split('.').all(is_identifier);
     if !dotted || reader.params.contains_key(name) {
         let diagnostic = Diagnostic::error(SCATTER, span, format!("`{variable}` cannot run over `{name}`"));
-        let diagnostic = match Value::from_text(name) {
-            Value::Integer(number) => diagnostic.help(format!("for {number} tasks write `1..{number}`, for the single value `[{number}]`")),
-            _ if reader.params.contains_key(name) => {
-                diagnostic.help(format!("`{name}` is a parameter with one value; write `1..{name}` to count up to it"))
-            }
-            _ if name.contains(['*', '/']) => {
-                diagnostic.help(format!("give the files a name under `data:`, and write `{{{variable}: that_name}}`"))
-            }
-            _ => diagnostic,
-        };
+        let diagnostic =
+            match Value::from_text(name) {
+                Value::Integer(number) => diagnostic
+                    .help(format!("for {number} tasks write `1..{number}`, for the single value `[{number}]`")),
+                _ if reader.params.contains_key(name) => diagnostic
+                    .help(format!("`{name}` is a parameter with one value; write `1..{name}` to count up to it")),
+                _ if name.contains(['*', '/']) => diagnostic
+                    .help(format!("give the files a name under `data:`, and write `{{{variable}: that_name}}`")),
+                _ => diagnostic,
+            };
         reader.report(diagnostic.help(ACCEPTED));
         return None;
     }
@@ -262,7 +293,10 @@ fn files(reader: &mut Reader, context: &Context<'_, '_>, variable: &str, node: N
         Some(by) => match whole(reader, node, by)? {
             count @ 1..=0xffff_ffff => Some(count as u32),
             other => {
-                reader.report(Diagnostic::error(SCATTER, node.span(), format!("a batch cannot have {other} files")).help("write for example `images by 100`"));
+                reader.report(
+                    Diagnostic::error(SCATTER, node.span(), format!("a batch cannot have {other} files"))
+                        .help("write for example `images by 100`"),
+                );
                 return None;
             }
         },

@@ -65,9 +65,13 @@ impl<'d> Scope<'d> {
         let earlier = self.names.iter().find(|(other, ..)| *other == name);
         if let Some((_, other, earlier)) = earlier {
             reader.report(
-                Diagnostic::error(NAME_CLASH, span, format!("`{name}` is {} and also {} of this task", meaning.describe(), other.describe()))
-                    .related(*earlier, format!("{} here", other.describe()))
-                    .help(rename(meaning, name)),
+                Diagnostic::error(
+                    NAME_CLASH,
+                    span,
+                    format!("`{name}` is {} and also {} of this task", meaning.describe(), other.describe()),
+                )
+                .related(*earlier, format!("{} here", other.describe()))
+                .help(rename(meaning, name)),
             );
             return;
         }
@@ -89,7 +93,11 @@ impl<'d> Scope<'d> {
         }
     }
 
-    pub(super) fn known<'a>(&'a self, reader: &'a Reader, accept: impl Fn(Meaning) -> bool + 'a) -> impl Iterator<Item = &'a str> {
+    pub(super) fn known<'a>(
+        &'a self,
+        reader: &'a Reader,
+        accept: impl Fn(Meaning) -> bool + 'a,
+    ) -> impl Iterator<Item = &'a str> {
         let own = self.names.iter().map(|(name, meaning, _)| (*name, *meaning));
         let params = reader.params.keys().map(|name| (name.as_str(), Meaning::Parameter));
         let always = ALWAYS.iter().map(|name| (*name, Meaning::Request));
@@ -129,8 +137,12 @@ impl<'d> Scope<'d> {
         };
         if !allowed(meaning) {
             reader.report(
-                Diagnostic::error(TEMPLATE_NAME, span, format!("`{{{name}}}` is {}; a path of `out:` cannot depend on it", meaning.describe()))
-                    .help("use parameters and variables of `for:`: the names of outputs are known before the task runs"),
+                Diagnostic::error(
+                    TEMPLATE_NAME,
+                    span,
+                    format!("`{{{name}}}` is {}; a path of `out:` cannot depend on it", meaning.describe()),
+                )
+                .help("use parameters and variables of `for:`: the names of outputs are known before the task runs"),
             );
             return;
         }
@@ -142,13 +154,27 @@ impl<'d> Scope<'d> {
             let diagnostic = if attributes.is_empty() {
                 diagnostic.help(format!("write `{{{name}}}`; only files have attributes"))
             } else {
-                diagnostic.help(format!("it has {}", list(attributes.iter().map(|attribute| format!(".{attribute}")).collect::<Vec<_>>().iter().map(String::as_str))))
+                diagnostic.help(format!(
+                    "it has {}",
+                    list(
+                        attributes
+                            .iter()
+                            .map(|attribute| format!(".{attribute}"))
+                            .collect::<Vec<_>>()
+                            .iter()
+                            .map(String::as_str)
+                    )
+                ))
             };
             reader.report(diagnostic);
         } else if purpose == Use::OutputPath && attribute == "list" {
             reader.report(
-                Diagnostic::error(TEMPLATE_ATTRIBUTE, span, format!("`{{{written}}}` is a file of the sandbox, not a name for an output"))
-                    .help(format!("write `{{{name}.stem}}` or `{{{name}.index}}`")),
+                Diagnostic::error(
+                    TEMPLATE_ATTRIBUTE,
+                    span,
+                    format!("`{{{written}}}` is a file of the sandbox, not a name for an output"),
+                )
+                .help(format!("write `{{{name}.stem}}` or `{{{name}.index}}`")),
             );
         }
     }
@@ -162,15 +188,21 @@ impl<'d> Scope<'d> {
         let place = |span: Span| node.span_within(span.start as usize, span.end as usize);
         self.check(reader, text, Use::Command, &place);
         for (reference, reason) in template::unsafe_places(text) {
-            reader.report(Diagnostic::error(UNSAFE_QUOTING, place(reference.span), reason.to_string()).help(reason.help()));
+            reader.report(
+                Diagnostic::error(UNSAFE_QUOTING, place(reference.span), reason.to_string()).help(reason.help()),
+            );
         }
         for reference in template::quoted_references(text) {
             if reference.attribute.is_empty() && several(reference.name) {
                 let name = reference.name;
                 reader.report(
-                    Diagnostic::warning(QUOTED_LIST, place(reference.span), format!("all files of `{name}` become one word inside these quotes"))
-                        .help("remove the quotes: each file name is quoted for you")
-                        .help(format!("or use `{{{name}.list}}`, a file with one name a line")),
+                    Diagnostic::warning(
+                        QUOTED_LIST,
+                        place(reference.span),
+                        format!("all files of `{name}` become one word inside these quotes"),
+                    )
+                    .help("remove the quotes: each file name is quoted for you")
+                    .help(format!("or use `{{{name}.list}}`, a file with one name a line")),
                 );
             }
         }

@@ -77,14 +77,19 @@ impl Layer {
 
     /// Takes one key; false when it is no setting.
     pub(super) fn read(&mut self, reader: &mut Reader, key: Node<'_>, value: Node<'_>) -> bool {
-        let Some(name) = key.text().and_then(|text| keys::SETTINGS.iter().find(|name| **name == text)) else { return false };
+        let Some(name) = key.text().and_then(|text| keys::SETTINGS.iter().find(|name| **name == text)) else {
+            return false;
+        };
         self.is_empty = false;
         self.places.push((name, place(key, value)));
         match *name {
             "cpus" => {
                 self.milli_cpus = reader.quantity(value, name, parse_cpus, CPUS_ACCEPTED, &[]);
                 if self.milli_cpus == Some(0) {
-                    reader.report(Diagnostic::error(QUANTITY, value.span(), "`cpus`: a task needs more than 0").help(CPUS_ACCEPTED));
+                    reader.report(
+                        Diagnostic::error(QUANTITY, value.span(), "`cpus`: a task needs more than 0")
+                            .help(CPUS_ACCEPTED),
+                    );
                 }
             }
             "memory" => self.memory = bytes(reader, name, value),
@@ -121,7 +126,10 @@ impl Layer {
                     let parsed = text.trim().parse::<i32>().ok();
                     if parsed.is_none() {
                         let message = format!("`priority` is a whole number, not `{text}`");
-                        reader.report(Diagnostic::error(BAD_VALUE, value.span(), message).help("higher runs first; 0 unless you say otherwise"));
+                        reader.report(
+                            Diagnostic::error(BAD_VALUE, value.span(), message)
+                                .help("higher runs first; 0 unless you say otherwise"),
+                        );
                     }
                     parsed
                 });
@@ -280,7 +288,10 @@ fn retry_on(reader: &mut Reader, node: Node<'_>, word: &str) -> Option<RetryOn> 
                 Some(near) => diagnostic.help(format!("did you mean `{near}`?")),
                 None => diagnostic,
             };
-            reader.report(diagnostic.help(format!("it can be {}, and `exit_75` for an exit code from 1 to 255", list(keys::RETRY_ON.iter().copied()))));
+            reader.report(diagnostic.help(format!(
+                "it can be {}, and `exit_75` for an exit code from 1 to 255",
+                list(keys::RETRY_ON.iter().copied())
+            )));
             None
         }
     }
@@ -290,7 +301,8 @@ fn retry_on(reader: &mut Reader, node: Node<'_>, word: &str) -> Option<RetryOn> 
 fn factor(reader: &mut Reader, key: &str, node: Node<'_>) -> Option<u32> {
     let text = reader.bound_text(node, &format!("`{key}` of `retry`"))?;
     let trimmed = text.trim();
-    let times = trimmed.strip_prefix('x').or(trimmed.strip_suffix('x')).and_then(|number| number.trim().parse::<f64>().ok());
+    let times =
+        trimmed.strip_prefix('x').or(trimmed.strip_suffix('x')).and_then(|number| number.trim().parse::<f64>().ok());
     let percent = trimmed.strip_suffix('%').and_then(|number| number.trim().parse::<f64>().ok());
     match times.map(|times| times * 100.0).or(percent) {
         Some(percent) if (100.0..=100_000.0).contains(&percent) => Some(percent.round() as u32),
@@ -319,9 +331,10 @@ fn checkpoint(reader: &mut Reader, key: Node<'_>, node: Node<'_>) -> Option<Opti
                         Some("largest") => Best::Largest,
                         Some("newest") | None => Best::Newest,
                         Some(other) => {
-                            let diagnostic = Diagnostic::error(BAD_VALUE, value.span(), format!("`best` cannot be `{other}`"))
-                                .suggest(other, keys::BEST.iter().copied())
-                                .help(format!("it can be {}", list(keys::BEST.iter().copied())));
+                            let diagnostic =
+                                Diagnostic::error(BAD_VALUE, value.span(), format!("`best` cannot be `{other}`"))
+                                    .suggest(other, keys::BEST.iter().copied())
+                                    .help(format!("it can be {}", list(keys::BEST.iter().copied())));
                             reader.report(diagnostic);
                             Best::Newest
                         }
@@ -379,8 +392,12 @@ pub(super) struct Interner {
 
 impl Interner {
     pub(super) fn new(reader: &mut Reader, defaults: Layer) -> Self {
-        let mut interner =
-            Self { defaults: Layer::new(), default_settings: Arc::default(), known: FxHashSet::default(), places: Places::default() };
+        let mut interner = Self {
+            defaults: Layer::new(),
+            default_settings: Arc::default(),
+            known: FxHashSet::default(),
+            places: Places::default(),
+        };
         interner.default_settings = interner.settings(reader, None, &defaults);
         interner.defaults = defaults;
         interner
@@ -410,9 +427,12 @@ impl Interner {
         if request.gpus == 0 {
             for key in ["gpu_memory", "gpu_capability"] {
                 let wanted = if key == "gpu_memory" { request.gpu_memory.0 } else { u64::from(request.gpu_capability) };
-                if let Some((_, span)) = places.iter().find(|(known, _)| *known == key).filter(|_| wanted > 0 && task.place(key).is_some()) {
+                if let Some((_, span)) =
+                    places.iter().find(|(known, _)| *known == key).filter(|_| wanted > 0 && task.place(key).is_some())
+                {
                     reader.report(
-                        Diagnostic::warning(CONFLICT, *span, format!("`{key}` has no effect without `gpus`")).help("add `gpus: 1`"),
+                        Diagnostic::warning(CONFLICT, *span, format!("`{key}` has no effect without `gpus`"))
+                            .help("add `gpus: 1`"),
                     );
                 }
             }

@@ -5,73 +5,25 @@
 //! than guess. It knows nothing of templates beyond being fed literals and values in turn.
 
 use super::template::Values;
+use super::unsafe_place::UnsafePlace;
 use std::fmt::Write as _;
-use thiserror::Error;
-
-/// Why no quoting is safe at a place.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
-pub enum UnsafePlace {
-    #[error("a value inside backticks cannot be quoted safely")]
-    Backticks,
-    #[error("a value inside `${{…}}` cannot be quoted safely")]
-    Parameter,
-    #[error("a backslash directly before a value would undo its quoting")]
-    Backslash,
-    #[error("inside `((…))` only a plain number or word can be put")]
-    Arithmetic,
-    #[error("after quotes inside `((…))` it is not certain what is quoted")]
-    ArithmeticQuotes,
-    #[error("after `case` inside `$(…)` it is not certain where `$(…)` ends")]
-    Case,
-    #[error("after a backslash inside `$'…'` shells do not agree on where the quotes end")]
-    AnsiQuotes,
-    #[error("after quotes inside `\"${{…}}\"` it is not certain what is quoted")]
-    ParameterQuotes,
-    #[error("after a command inside a here-document it is not certain what is quoted")]
-    HereDocumentCommand,
-    #[error("after a backslash at the end of a line of a here-document shells do not agree on where it ends")]
-    HereDocumentContinued,
-    #[error("a here-document cannot end with a word that is a value")]
-    HereDocumentWord,
-    #[error("this value would end the here-document")]
-    HereDocumentEnd,
-    #[error("a value with a line break or a NUL cannot be put here")]
-    LineBreak,
-}
-
-impl UnsafePlace {
-    /// What to write instead.
-    pub fn help(self) -> &'static str {
-        match self {
-            UnsafePlace::Backticks => "write `$(…)` instead of backticks",
-            UnsafePlace::Parameter | UnsafePlace::ParameterQuotes => {
-                "put the value into a variable first, as in `x={name}`, and use `$x`"
-            }
-            UnsafePlace::Backslash => "remove the backslash; values are quoted for you",
-            UnsafePlace::Arithmetic | UnsafePlace::ArithmeticQuotes => {
-                "put the value into a variable first, as in `x={name}`, and calculate with `$x`"
-            }
-            UnsafePlace::Case => "move the `case` out of `$(…)`, or put the value into a variable before it",
-            UnsafePlace::AnsiQuotes => "use `printf` in place of `$'…'`, or put the value into a variable before it",
-            UnsafePlace::HereDocumentCommand | UnsafePlace::HereDocumentContinued | UnsafePlace::HereDocumentWord | UnsafePlace::HereDocumentEnd => {
-                "put the script into a file of its own, make it an input, and give it the value as an argument"
-            }
-            UnsafePlace::LineBreak => "give the value through `env:` instead",
-        }
-    }
-}
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Context {
     /// Commands: the line itself, or the inside of `$(…)` with open parentheses counted.
-    Command { substitution: bool, parentheses: u32 },
+    Command {
+        substitution: bool,
+        parentheses: u32,
+    },
     Single,
     Double,
     /// `$'…'`, which only some shells know.
     Ansi,
     Parameter,
     Backticks,
-    Arithmetic { parentheses: u32 },
+    Arithmetic {
+        parentheses: u32,
+    },
     Comment,
     HereDocument,
 }
@@ -277,7 +229,9 @@ impl Line {
                 self.command_break('\0');
             }
             ' ' | '\t' | '\n' | ';' | '&' | '|' | '<' | '>' => {
-                if self.word == "case" && self.stack.iter().any(|context| matches!(context, Context::Command { substitution: true, .. })) {
+                if self.word == "case"
+                    && self.stack.iter().any(|context| matches!(context, Context::Command { substitution: true, .. }))
+                {
                     self.doubt(UnsafePlace::Case);
                 }
                 self.command_break(letter);
@@ -407,7 +361,11 @@ impl Line {
             }
             ' ' | '\t' | '\n' | ';' | '&' | '|' | '<' | '>' | '(' | ')' => {
                 if let Some(word) = self.end_word.take() {
-                    self.waiting.push(HereDocument { end: word.text, literal: word.quoted, strip_tabs: word.strip_tabs });
+                    self.waiting.push(HereDocument {
+                        end: word.text,
+                        literal: word.quoted,
+                        strip_tabs: word.strip_tabs,
+                    });
                 }
                 false
             }
@@ -540,8 +498,8 @@ fn escape(value: &str, special: &str, out: &mut String) {
 
 /// Words that mean something to the shell where a command may begin.
 const RESERVED: &[&str] = &[
-    "case", "do", "done", "elif", "else", "esac", "fi", "for", "function", "if", "in", "select", "then", "time", "until",
-    "while",
+    "case", "do", "done", "elif", "else", "esac", "fi", "for", "function", "if", "in", "select", "then", "time",
+    "until", "while",
 ];
 
 /// A value as one bare word; without quotes where it needs none.
@@ -551,79 +509,5 @@ fn quote_bare(value: &str, out: &mut String) {
         out.push_str(value);
     } else {
         let _ = write!(out, "'{}'", value.replace('\'', "'\\''"));
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::super::template::{self, TemplateError, Values};
-    use super::UnsafePlace;
-
-    fn lookup<'a>(name: &str, _: &str) -> Option<Values<'a>> {
-        Some(match name {
-            "n" => Values::one("3"),
-            "odd" => Values::one("it's $HOME"),
-            "files" => Values::many(["a.csv", "b c.csv"]),
-            "none" => Values::many(Vec::<&str>::new()),
-            "empty" => Values::one(""),
-            "eof" => Values::one("EOF"),
-            "if" => Values::one("if"),
-            _ => return None,
-        })
-    }
-
-    #[test]
-    fn a_value_is_quoted_for_the_place_where_it_lands() {
-        for (template, line) in [
-            ("cp {odd} x", r"cp 'it'\''s $HOME' x"),
-            ("cp '{odd}' x", r"cp 'it'\''s $HOME' x"),
-            (r#"cp "{odd}" x"#, r#"cp "it's \$HOME" x"#),
-            ("cat {files} {none} > out-{n}", "cat a.csv 'b c.csv'  > out-3"),
-            ("echo \"{files}\"", "echo \"a.csv b c.csv\""),
-            ("echo {n}>out", "echo '3'>out"),
-            ("echo x{n}>out", "echo x3>out"),
-            ("{if}", "'if'"),
-            ("echo {empty}", "echo ''"),
-            ("x=$(( {n} + 1 ))", "x=$(( 3 + 1 ))"),
-            (r#"x="$(cat {odd})""#, r#"x="$(cat 'it'\''s $HOME')""#),
-            (r#"x="$( (cd "{odd}"; ls) | cat)" {odd}"#, r#"x="$( (cd "it's \$HOME"; ls) | cat)" 'it'\''s $HOME'"#),
-            ("# don't {odd}\necho {odd}", "# don't {odd}\necho 'it'\\''s $HOME'"),
-            ("echo \\\n# it's\necho {odd}", "echo \\\n# it's\necho 'it'\\''s $HOME'"),
-            ("echo a#'b' {odd}", r"echo a#'b' 'it'\''s $HOME'"),
-            ("cat <<EOF\n'{odd}'\nEOF\necho {odd}", "cat <<EOF\n'it's \\$HOME'\nEOF\necho 'it'\\''s $HOME'"),
-            ("cat <<'EOF'\n{odd}\nEOF\necho {odd}", "cat <<'EOF'\nit's $HOME\nEOF\necho 'it'\\''s $HOME'"),
-            ("cat <<-E <<F\n\t'\n\tE\n'\nF\necho {odd}", "cat <<-E <<F\n\t'\n\tE\n'\nF\necho 'it'\\''s $HOME'"),
-            ("cat <<< '{odd}'; echo {odd}", "cat <<< 'it'\\''s $HOME'; echo 'it'\\''s $HOME'"),
-            ("for ((i=0;i<{n};i++)); do echo {odd}; done", "for ((i=0;i<3;i++)); do echo 'it'\\''s $HOME'; done"),
-            ("case {n} in 3) echo '{odd}';; esac", "case 3 in 3) echo 'it'\\''s $HOME';; esac"),
-            (r#"echo "${X:-a}" $$ {odd}"#, r#"echo "${X:-a}" $$ 'it'\''s $HOME'"#),
-            (r"echo \' {odd} \\{odd}", r"echo \' 'it'\''s $HOME' \\'it'\''s $HOME'"),
-        ] {
-            assert_eq!(template::shell(template, &mut lookup).as_deref(), Ok(line), "{template}");
-        }
-    }
-
-    #[test]
-    fn where_no_quoting_is_safe_the_value_is_refused() {
-        for (template, expected) in [
-            ("echo `cat {n}`", UnsafePlace::Backticks),
-            ("echo ${X:-{n}}", UnsafePlace::Parameter),
-            (r"echo \{n}", UnsafePlace::Backslash),
-            (r#"echo "\{n}""#, UnsafePlace::Backslash),
-            ("echo $(( {odd} ))", UnsafePlace::Arithmetic),
-            ("x=$(case $y in a) echo 1;; esac) {n}", UnsafePlace::Case),
-            (r"echo $'it\'s' {n}", UnsafePlace::AnsiQuotes),
-            (r#"echo "${X:-'}" {n}"#, UnsafePlace::ParameterQuotes),
-            ("cat <<EOF\n$(echo ')\nEOF\n{n}", UnsafePlace::HereDocumentCommand),
-            ("cat <<E\nx\\\nE\n{n}", UnsafePlace::HereDocumentContinued),
-            ("cat <<{n}\nx\n", UnsafePlace::HereDocumentWord),
-            ("cat <<EOF\n{eof}\nrm x\nEOF", UnsafePlace::HereDocumentEnd),
-            ("(( x = \"1\" )); echo {n}", UnsafePlace::ArithmeticQuotes),
-        ] {
-            match template::shell(template, &mut lookup) {
-                Err(TemplateError::Unsafe { place, .. }) => assert_eq!(place, expected, "{template}"),
-                other => panic!("{template}: {other:?}"),
-            }
-        }
     }
 }

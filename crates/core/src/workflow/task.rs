@@ -6,8 +6,8 @@ use super::scope::{Meaning, Scope, Use};
 use super::settings::{Interner, Layer};
 use super::template::is_identifier;
 use super::{
-    Axis, AxisValues, Condition, Data, DataSource, FileSource, Input, Output, OutputKind, Run, Span, Task, Template, condition, keys,
-    scatter,
+    Axis, AxisValues, Condition, Data, DataSource, FileSource, Input, Output, OutputKind, Run, Span, Task, Template,
+    condition, keys, scatter,
 };
 use crate::diagnostic::{BAD_NAME, CONDITION, CONFLICT, Diagnostic, MISSING_KEY, UNKNOWN_NAME};
 use crate::ids::SetId;
@@ -130,8 +130,15 @@ fn part_of(whole: Span, text: &str, part: Span) -> Span {
     Span { start: whole.start + margin + part.start, end: whole.start + margin + part.end }
 }
 
-fn inputs<'d>(reader: &mut Reader, common: &Common<'_>, set: SetId, scope: &mut Scope<'d>, node: Node<'d>) -> Vec<Input> {
-    let mut found = Vec::with_capacity(if matches!(node.kind(), Kind::Mapping) { node.size() / 2 } else { node.size().max(1) });
+fn inputs<'d>(
+    reader: &mut Reader,
+    common: &Common<'_>,
+    set: SetId,
+    scope: &mut Scope<'d>,
+    node: Node<'d>,
+) -> Vec<Input> {
+    let mut found =
+        Vec::with_capacity(if matches!(node.kind(), Kind::Mapping) { node.size() / 2 } else { node.size().max(1) });
     let mut add = |reader: &mut Reader, name: &'d str, source: &str, place: Node<'_>, at: Node<'_>| {
         scope.add(reader, name, Meaning::Input, at.span());
         if let Some(source) = common.index.resolve(reader, common.heads, set, source, place.span()) {
@@ -155,7 +162,8 @@ fn inputs<'d>(reader: &mut Reader, common: &Common<'_>, set: SetId, scope: &mut 
                 if source.split('.').all(is_identifier) {
                     add(reader, name, source, node, node);
                 } else {
-                    let diagnostic = Diagnostic::error(BAD_NAME, node.span(), format!("`{source}` is not the name of an input"));
+                    let diagnostic =
+                        Diagnostic::error(BAD_NAME, node.span(), format!("`{source}` is not the name of an input"));
                     reader.report(if source.contains(['/', '*', '.']) {
                         diagnostic.help("files are named once, under `data:` or by the task that makes them, and used by that name here")
                     } else {
@@ -252,7 +260,11 @@ fn when(reader: &mut Reader, scope: &Scope<'_>, node: Node<'_>) -> Option<Condit
     let (condition, mentions) = match condition::parse(text) {
         Ok(parsed) => parsed,
         Err(error) => {
-            let diagnostic = Diagnostic::error(CONDITION, place(error.span), format!("this condition cannot be read: {}", error.reason));
+            let diagnostic = Diagnostic::error(
+                CONDITION,
+                place(error.span),
+                format!("this condition cannot be read: {}", error.reason),
+            );
             reader.report(match error.help {
                 Some(help) => diagnostic.help(help),
                 None => diagnostic,
@@ -275,8 +287,12 @@ fn when(reader: &mut Reader, scope: &Scope<'_>, node: Node<'_>) -> Option<Condit
                     .help(format!("name a field of the JSON file, for example `{name}.accuracy >= 0.9`")),
             ),
             Some(_) if field => reader.report(
-                Diagnostic::error(CONDITION, span, format!("`{name}` is not an input of this task, so it has no fields"))
-                    .help(format!("add the JSON file to `in:`, or write `{name}` alone")),
+                Diagnostic::error(
+                    CONDITION,
+                    span,
+                    format!("`{name}` is not an input of this task, so it has no fields"),
+                )
+                .help(format!("add the JSON file to `in:`, or write `{name}` alone")),
             ),
             Some(_) => reader.report(
                 Diagnostic::error(CONDITION, span, format!("`{name}` cannot be used in a condition"))
@@ -284,11 +300,15 @@ fn when(reader: &mut Reader, scope: &Scope<'_>, node: Node<'_>) -> Option<Condit
             ),
             None => {
                 let known: Vec<&str> = scope.known(reader, fits).collect();
-                let mut diagnostic = Diagnostic::error(CONDITION, span, if field {
-                    format!("no input of this task is called `{name}`")
-                } else {
-                    format!("no parameter or variable is called `{name}`")
-                });
+                let mut diagnostic = Diagnostic::error(
+                    CONDITION,
+                    span,
+                    if field {
+                        format!("no input of this task is called `{name}`")
+                    } else {
+                        format!("no parameter or variable is called `{name}`")
+                    },
+                );
                 diagnostic = diagnostic.suggest(name, known.iter().copied());
                 diagnostic = diagnostic.help(if field {
                     format!("add it to `in:`; the value `{}` is read from that JSON file", mention.fields.join("."))
@@ -317,5 +337,7 @@ fn several(common: &Common<'_>, axes: &[Axis], inputs: &[Input], name: &str) -> 
             }
         };
     }
-    axes.iter().any(|axis| axis.names.iter().any(|other| other == name) && matches!(axis.values, AxisValues::Files { by: Some(_), .. }))
+    axes.iter().any(|axis| {
+        axis.names.iter().any(|other| other == name) && matches!(axis.values, AxisValues::Files { by: Some(_), .. })
+    })
 }

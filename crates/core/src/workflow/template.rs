@@ -5,7 +5,8 @@
 //! neither tasks nor files. How a value is made safe in a shell line is `shell`'s matter.
 
 use super::Span;
-use super::shell::{self, UnsafePlace};
+use super::shell;
+use super::unsafe_place::UnsafePlace;
 use std::borrow::Cow;
 use thiserror::Error;
 
@@ -330,7 +331,8 @@ fn common_directory<'p>(paths: &[&'p str]) -> &'p str {
     let parent = |path: &'p str| path.rfind('/').map_or("", |slash| &path[..slash]);
     let Some(mut common) = paths.first().map(|path| parent(path)) else { return "." };
     for path in &paths[1..] {
-        while !common.is_empty() && !(path.starts_with(common) && path.as_bytes().get(common.len()) == Some(&b'/')) {
+        let holds = |folder: &str| path.strip_prefix(folder).is_some_and(|rest| rest.starts_with('/'));
+        while !(common.is_empty() || holds(common)) {
             common = parent(common);
         }
     }
@@ -389,7 +391,8 @@ mod tests {
 
     #[test]
     fn references_say_where_they_stand() {
-        let found: Vec<_> = names("cp {a} {b.list}").iter().map(|r| (r.name, r.attribute, r.span.start, r.span.end)).collect();
+        let found: Vec<_> =
+            names("cp {a} {b.list}").iter().map(|r| (r.name, r.attribute, r.span.start, r.span.end)).collect();
         assert_eq!(found, [("a", "", 3, 6), ("b", "list", 7, 15)]);
     }
 

@@ -2,6 +2,7 @@
 
 mod cases;
 mod model;
+mod places;
 mod quoting;
 mod robustness;
 mod schema;

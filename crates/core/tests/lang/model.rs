@@ -119,7 +119,12 @@ tasks:
     let kinds: Vec<_> = workflow.tasks[0].outputs.iter().map(|output| (&*output.path.0, output.kind)).collect();
     assert_eq!(
         kinds,
-        [("f.txt", OutputKind::File), ("p/*.npy", OutputKind::Pattern), ("d/", OutputKind::Directory), ("o.txt", OutputKind::File)]
+        [
+            ("f.txt", OutputKind::File),
+            ("p/*.npy", OutputKind::Pattern),
+            ("d/", OutputKind::Directory),
+            ("o.txt", OutputKind::File)
+        ]
     );
     let last = &workflow.tasks[0].outputs[3];
     assert!(last.optional && last.temporary);
@@ -140,10 +145,19 @@ tasks:
     );
     let [a, b, c] = &workflow.tasks[..] else { panic!("three tasks") };
     assert_eq!(a.settings.retry.on, [RetryOn::Memory, RetryOn::Time, RetryOn::Evicted, RetryOn::Failure]);
-    assert_eq!((a.settings.tolerate, a.settings.cache, a.settings.priority), (Tolerance::Percent(10), Caching::Off, -2));
-    assert_eq!((a.settings.grace, a.settings.request.time), (Some(Duration::from_secs(30)), Some(Duration::from_secs(1800))));
+    assert_eq!(
+        (a.settings.tolerate, a.settings.cache, a.settings.priority),
+        (Tolerance::Percent(10), Caching::Off, -2)
+    );
+    assert_eq!(
+        (a.settings.grace, a.settings.request.time),
+        (Some(Duration::from_secs(30)), Some(Duration::from_secs(1800)))
+    );
     let retry = &b.settings.retry;
-    assert_eq!((retry.times, retry.pause, retry.memory_percent, retry.time_percent), (1, Duration::from_secs(10), 150, 300));
+    assert_eq!(
+        (retry.times, retry.pause, retry.memory_percent, retry.time_percent),
+        (1, Duration::from_secs(10), 150, 300)
+    );
     assert_eq!(retry.on, [RetryOn::Memory, RetryOn::Exit(75)]);
     assert_eq!(b.settings.checkpoint.as_ref().expect("a checkpoint").files, ["a", "b*"]);
     let Run::Arguments(arguments) = &b.run else { panic!("a list") };

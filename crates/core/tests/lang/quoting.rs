@@ -6,7 +6,8 @@ use tulpar_core::workflow::template::{self, Values};
 
 /// Runs a line and gives back the arguments that `printf` got, one an entry.
 fn run(shell: &str, line: &str) -> Vec<String> {
-    let output = Command::new(shell).args(["-c", line]).env_clear().env("PATH", "/usr/bin:/bin").output().expect("a shell");
+    let output =
+        Command::new(shell).args(["-c", line]).env_clear().env("PATH", "/usr/bin:/bin").output().expect("a shell");
     assert!(output.status.success(), "{line}\n{}", String::from_utf8_lossy(&output.stderr));
     assert!(output.stderr.is_empty(), "{line}\n{}", String::from_utf8_lossy(&output.stderr));
     let text = String::from_utf8(output.stdout).expect("the shell gives back what it got");
@@ -31,7 +32,9 @@ const TEMPLATES: &[(&str, Expected)] = &[
     ("x={a}; printf '%s\\001' \"$x\" # it's {b}\nprintf '%s\\001' {b}", |a, b| vec![a.into(), b.into()]),
     ("printf '%s\\001' \"$(printf '%s.' {a})\" {b}", |a, b| vec![format!("{a}."), b.into()]),
     ("printf '%s\\001' \"$(printf '%s' \"{a}\"; printf .)\"", |a, _| vec![format!("{a}.")]),
-    ("f() { printf '%s\\001' \"$@\"; }; f {both} \"${X:-d}\" {a}", |a, b| vec![a.into(), b.into(), "d".into(), a.into()]),
+    ("f() { printf '%s\\001' \"$@\"; }; f {both} \"${X:-d}\" {a}", |a, b| {
+        vec![a.into(), b.into(), "d".into(), a.into()]
+    }),
     ("if [ {a} = {a} ]; then printf '%s\\001' {b}; fi", |_, b| vec![b.into()]),
     ("case {a} in *) printf '%s\\001' '{b}';; esac", |_, b| vec![b.into()]),
     ("printf '%s\\001' \\' {a} \\\"{b}", |a, b| vec!["'".into(), a.into(), format!("\"{b}")]),
@@ -98,7 +101,8 @@ fn line_breaks_in_values_are_kept_where_they_can_be() {
 #[test]
 fn numbers_can_be_calculated_with_and_redirected_after() {
     let one = |name: &str, _: &str| (name == "n").then(|| Values::one("3"));
-    let line = template::shell("printf '%s\\001' $(( {n} * 2 )) $(({n}+1)) {n}>/dev/stdout", &mut { one }).expect("safe");
+    let line =
+        template::shell("printf '%s\\001' $(( {n} * 2 )) $(({n}+1)) {n}>/dev/stdout", &mut { one }).expect("safe");
     assert_eq!(run("/bin/sh", &line), ["6", "4", "3"]);
 }
 
@@ -113,7 +117,7 @@ proptest! {
     #[test]
     fn no_value_breaks_out_of_a_random_line(template in line()) {
         // If the value ever becomes code, the shell creates the file.
-        let folder = std::env::temp_dir().join(format!("tulpar-quoting-{}", std::process::id()));
+        let folder = std::path::Path::new(env!("CARGO_TARGET_TMPDIR")).join("quoting");
         std::fs::create_dir_all(&folder).expect("a folder");
         let mark = folder.join("broken-out");
         for attack in ATTACKS {

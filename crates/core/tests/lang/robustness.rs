@@ -27,9 +27,14 @@ fn read_all(text: &str) {
 
 fn samples() -> Vec<String> {
     let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("testdata/check");
-    let mut paths: Vec<_> = std::fs::read_dir(folder).expect("the folder of cases").map(|entry| entry.expect("a case").path()).collect();
+    let mut paths: Vec<_> =
+        std::fs::read_dir(folder).expect("the folder of cases").map(|entry| entry.expect("a case").path()).collect();
     paths.sort();
-    paths.iter().filter(|path| path.extension().is_some_and(|extension| extension == "yaml")).map(|path| std::fs::read_to_string(path).expect("text")).collect()
+    paths
+        .iter()
+        .filter(|path| path.extension().is_some_and(|extension| extension == "yaml"))
+        .map(|path| std::fs::read_to_string(path).expect("text"))
+        .collect()
 }
 
 #[test]

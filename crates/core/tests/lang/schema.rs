@@ -70,7 +70,10 @@ fn the_documentation_explains_every_key_and_every_code() {
         assert!(page.contains(&format!("`{key}")), "docs/workflow.md does not mention `{key}`");
     }
     for (code, meaning) in CODES {
-        assert!(page.contains(&format!("| {code} | {meaning} |")), "docs/workflow.md has no row `| {code} | {meaning} |`");
+        assert!(
+            page.contains(&format!("| {code} | {meaning} |")),
+            "docs/workflow.md has no row `| {code} | {meaning} |`"
+        );
     }
 }
 

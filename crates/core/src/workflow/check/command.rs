@@ -20,7 +20,8 @@ pub(super) fn check(workflow: &Workflow, listings: Option<&[Vec<DataFile>]>, fin
             Run::Arguments(arguments) => (arguments, LONGEST_ARGUMENTS),
         };
         for input in &task.inputs {
-            let Some((files, bytes)) = size(workflow, listings, task, input.source).filter(|(_, bytes)| *bytes > limit) else {
+            let Some((files, bytes)) = size(workflow, listings, task, input.source).filter(|(_, bytes)| *bytes > limit)
+            else {
                 continue;
             };
             let named = templates
@@ -33,7 +34,10 @@ pub(super) fn check(workflow: &Workflow, listings: Option<&[Vec<DataFile>]>, fin
                     Diagnostic::error(
                         LONG_COMMAND,
                         input.span,
-                        format!("`{{{name}}}` puts {files} file names on the command line of `{}`, more than systems allow", task.name),
+                        format!(
+                            "`{{{name}}}` puts {files} file names on the command line of `{}`, more than systems allow",
+                            task.name
+                        ),
                     )
                     .label(format!("about {} kB of names", bytes / 1000))
                     .help(format!("use `{{{name}.list}}`, a file with one name a line"))
@@ -45,7 +49,12 @@ pub(super) fn check(workflow: &Workflow, listings: Option<&[Vec<DataFile>]>, fin
 }
 
 /// Number and total length of the names of an input, where they are known.
-fn size(workflow: &Workflow, listings: Option<&[Vec<DataFile>]>, consumer: &Task, source: FileSource) -> Option<(u64, u64)> {
+fn size(
+    workflow: &Workflow,
+    listings: Option<&[Vec<DataFile>]>,
+    consumer: &Task,
+    source: FileSource,
+) -> Option<(u64, u64)> {
     match source {
         FileSource::Data(data) => {
             let files = listings?.get(data.index())?;

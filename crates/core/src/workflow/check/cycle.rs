@@ -57,13 +57,17 @@ fn report(workflow: &Workflow, path: &[u32], findings: &mut Findings) {
             break;
         }
     }
-    findings.push(diagnostic.help("one of these must not need the other: remove an input or `after`, or split a task in two"));
+    findings.push(
+        diagnostic.help("one of these must not need the other: remove an input or `after`, or split a task in two"),
+    );
 }
 
 /// Why a consumer waits for a producer, and where that is written.
 fn reason(consumer: &Task, producer: SetId, made_by: &Task) -> (Span, String) {
     let output_of = |source: &FileSource| match source {
-        FileSource::Output { task, output } if *task == producer => made_by.outputs.get(*output as usize).map(|output| output.name.as_str()),
+        FileSource::Output { task, output } if *task == producer => {
+            made_by.outputs.get(*output as usize).map(|output| output.name.as_str())
+        }
         _ => None,
     };
     let (consumer_name, producer_name) = (&consumer.name, &made_by.name);

@@ -19,7 +19,10 @@ pub(super) fn check(workflow: &Workflow, listings: Option<&[Vec<DataFile>]>, fin
             if !workflow.places.incomplete {
                 findings.push(
                     Diagnostic::warning(UNUSED, data.span, format!("no task uses the data entry `{}`", data.name))
-                        .help(format!("add it to `in:` of the task that needs it, as in `in: [{}]`, or remove it", data.name)),
+                        .help(format!(
+                            "add it to `in:` of the task that needs it, as in `in: [{}]`, or remove it",
+                            data.name
+                        )),
                 );
             }
             continue;
@@ -31,15 +34,24 @@ pub(super) fn check(workflow: &Workflow, listings: Option<&[Vec<DataFile>]>, fin
         let (reason, help) = match &data.source {
             // Reading has reported a source that it could not understand.
             DataSource::File(path) if path.is_empty() => continue,
-            DataSource::File(path) => (format!("there is no file `{path}`"), "check the path: it is relative to the folder of the workflow"),
+            DataSource::File(path) => {
+                (format!("there is no file `{path}`"), "check the path: it is relative to the folder of the workflow")
+            }
             DataSource::Glob(pattern) => (
                 format!("no file matches `{pattern}`"),
                 "check the pattern: it is relative to the folder of the workflow, and `**` reaches into folders",
             ),
-            DataSource::Directory(path) => (format!("the folder `{path}` is not there or has no files"), "check the path: it is relative to the folder of the workflow"),
-            DataSource::Manifest(path) => (format!("the manifest `{path}` lists no files"), "write one path a line, relative to the manifest"),
+            DataSource::Directory(path) => (
+                format!("the folder `{path}` is not there or has no files"),
+                "check the path: it is relative to the folder of the workflow",
+            ),
+            DataSource::Manifest(path) => {
+                (format!("the manifest `{path}` lists no files"), "write one path a line, relative to the manifest")
+            }
             DataSource::Url(url) => (format!("`{url}` was not found"), "check the address, and whether it needs a key"),
         };
-        findings.push(Diagnostic::error(NO_FILE, data.span, format!("nothing provides `{}`: {reason}", data.name)).help(help));
+        findings.push(
+            Diagnostic::error(NO_FILE, data.span, format!("nothing provides `{}`: {reason}", data.name)).help(help),
+        );
     }
 }

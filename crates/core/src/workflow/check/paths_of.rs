@@ -52,7 +52,8 @@ impl<'a> Known<'a> {
                     return;
                 }
                 let from = row as usize * by;
-                let paths: Vec<&str> = files[from..(from + by).min(files.len())].iter().map(|file| file.path.as_str()).collect();
+                let paths: Vec<&str> =
+                    files[from..(from + by).min(files.len())].iter().map(|file| file.path.as_str()).collect();
                 match template::file_values(&paths, attribute) {
                     Some(Values::One(value)) => out.push_str(&value),
                     Some(Values::Many(values)) => out.push_str(&values.join(" ")),
@@ -104,7 +105,9 @@ impl<'a> Path<'a> {
         for part in &self.parts {
             match part {
                 Part::Text(text) => out.push_str(text),
-                Part::Variable { axis, column, attribute } => known[*axis].write(*column, row(known, *axis, number), attribute, out),
+                Part::Variable { axis, column, attribute } => {
+                    known[*axis].write(*column, row(known, *axis, number), attribute, out)
+                }
             }
         }
     }

@@ -33,7 +33,7 @@ pub(super) fn check(workflow: &Workflow, listings: Option<&[Vec<DataFile>]>, fin
                 continue;
             }
             match &known {
-                Some(known) => makers.add_output(task, number as u32, position as u32, &path, known, &mut buffer, findings),
+                Some(known) => makers.add_output((number, position), &path, known, &mut buffer, findings),
                 None => {
                     let outline = path.outline();
                     if let Some(problem) = paths::problem(&outline) {
@@ -50,7 +50,13 @@ fn described(task: &Task, output: &Output) -> String {
 }
 
 /// A scatter whose tasks would all write the same file. Patterns are exempt: each task's files are its own.
-fn without_variable(task: &Task, output: &Output, path: &Path<'_>, listings: Option<&[Vec<DataFile>]>, findings: &mut Findings) -> bool {
+fn without_variable(
+    task: &Task,
+    output: &Output,
+    path: &Path<'_>,
+    listings: Option<&[Vec<DataFile>]>,
+    findings: &mut Findings,
+) -> bool {
     if output.kind == OutputKind::Pattern {
         return false;
     }
@@ -62,15 +68,20 @@ fn without_variable(task: &Task, output: &Output, path: &Path<'_>, listings: Opt
         let variable = &axis.names[0];
         let files = matches!(axis.values, crate::workflow::AxisValues::Files { .. });
         let name = &output.path.0;
-        let (stem, rest) = match name.trim_end_matches('/').rfind('.').filter(|dot| !name[*dot..].contains('/') && *dot > 0) {
-            Some(dot) => name.split_at(dot),
-            None if name.ends_with('/') => (name.trim_end_matches('/'), "/"),
-            None => (&name[..], ""),
-        };
+        let (stem, rest) =
+            match name.trim_end_matches('/').rfind('.').filter(|dot| !name[*dot..].contains('/') && *dot > 0) {
+                Some(dot) => name.split_at(dot),
+                None if name.ends_with('/') => (name.trim_end_matches('/'), "/"),
+                None => (&name[..], ""),
+            };
         let variable = if files { format!("{variable}.stem") } else { variable.clone() };
         findings.push(
-            Diagnostic::error(TWO_PRODUCERS, output.span, format!("every task of `{}` makes the same `{name}`", task.name))
-                .help(format!("add {{{variable}}} to the name, for example `{stem}-{{{variable}}}{rest}`")),
+            Diagnostic::error(
+                TWO_PRODUCERS,
+                output.span,
+                format!("every task of `{}` makes the same `{name}`", task.name),
+            )
+            .help(format!("add {{{variable}}} to the name, for example `{stem}-{{{variable}}}{rest}`")),
         );
         return true;
     }
@@ -84,10 +95,18 @@ impl Makers<'_> {
             match (self.listings.and_then(|listings| listings.get(entry)), &data.source) {
                 (Some(files), _) => {
                     for (file, found) in files.iter().enumerate() {
-                        if let Some(problem) = paths::problem(&found.path).filter(|_| !std::mem::replace(&mut escaped, true)) {
-                            findings.push(problem.diagnostic(data.span, &format!("a file of `{}`", data.name), &found.path));
+                        if let Some(problem) =
+                            paths::problem(&found.path).filter(|_| !std::mem::replace(&mut escaped, true))
+                        {
+                            findings.push(problem.diagnostic(
+                                data.span,
+                                &format!("a file of `{}`", data.name),
+                                &found.path,
+                            ));
                         }
-                        self.by_hash.entry(hash(&found.path)).or_insert(Maker::Data { entry: entry as u32, file: file as u32 });
+                        self.by_hash
+                            .entry(hash(&found.path))
+                            .or_insert(Maker::Data { entry: entry as u32, file: file as u32 });
                     }
                 }
                 (None, DataSource::File(path)) if !path.is_empty() => {
@@ -98,17 +117,17 @@ impl Makers<'_> {
         }
     }
 
+    /// `place` is the position of the task, and of the output in it.
     fn add_output(
         &mut self,
-        task: &Task,
-        number: u32,
-        position: u32,
+        place: (usize, usize),
         path: &Path<'_>,
         known: &[Known<'_>],
         buffer: &mut String,
         findings: &mut Findings,
     ) {
-        let output = &task.outputs[position as usize];
+        let task = &self.workflow.tasks[place.0];
+        let output = &task.outputs[place.1];
         let count: u64 = known.iter().map(Known::len).product();
         for combination in 0..count.min(u64::from(u32::MAX)) {
             buffer.clear();
@@ -116,7 +135,11 @@ impl Makers<'_> {
             if let Some(problem) = paths::problem(buffer) {
                 let what = match task.scatter.is_empty() {
                     true => described(task, output),
-                    false => format!("the output `{}` of `{}`", output.name, task_label(&task.name, &task.scatter, known, combination)),
+                    false => format!(
+                        "the output `{}` of `{}`",
+                        output.name,
+                        task_label(&task.name, &task.scatter, known, combination)
+                    ),
                 };
                 findings.push(problem.diagnostic(output.span, &what, buffer));
                 return;
@@ -124,7 +147,7 @@ impl Makers<'_> {
             if output.kind == OutputKind::Pattern {
                 continue;
             }
-            let here = Maker::Task { task: number, output: position, number: combination as u32 };
+            let here = Maker::Task { task: place.0 as u32, output: place.1 as u32, number: combination as u32 };
             let file = buffer.trim_end_matches('/');
             let mut key = hash(file);
             while let Some(maker) = self.by_hash.get(&key).copied() {
@@ -151,9 +174,12 @@ impl Makers<'_> {
             }
             Maker::Task { task, output, number } => {
                 let task = &self.workflow.tasks[task as usize];
-                let known: Option<Vec<Known<'_>>> = task.scatter.iter().map(|axis| Known::new(axis, self.listings)).collect();
+                let known: Option<Vec<Known<'_>>> =
+                    task.scatter.iter().map(|axis| Known::new(axis, self.listings)).collect();
                 let mut text = String::new();
-                if let (Some(known), Some(path)) = (known, Path::new(self.workflow, &task.scatter, &task.outputs[output as usize])) {
+                if let (Some(known), Some(path)) =
+                    (known, Path::new(self.workflow, &task.scatter, &task.outputs[output as usize]))
+                {
                     path.write(&known, u64::from(number), &mut text);
                 }
                 text.trim_end_matches('/').to_owned()
@@ -166,7 +192,8 @@ impl Makers<'_> {
             Maker::Data { entry, .. } => format!("the data entry `{}`", self.workflow.data[entry as usize].name),
             Maker::Task { task, number, .. } => {
                 let task = &self.workflow.tasks[task as usize];
-                let known: Option<Vec<Known<'_>>> = task.scatter.iter().map(|axis| Known::new(axis, self.listings)).collect();
+                let known: Option<Vec<Known<'_>>> =
+                    task.scatter.iter().map(|axis| Known::new(axis, self.listings)).collect();
                 format!("`{}`", task_label(&task.name, &task.scatter, &known.unwrap_or_default(), u64::from(number)))
             }
         }
@@ -184,15 +211,23 @@ impl Makers<'_> {
         if own {
             let path = &names.outputs[output as usize].path.0;
             let used = |name: &str| template::references(path).any(|reference| reference.name == name);
-            let (used, unused): (Vec<&str>, Vec<&str>) =
-                names.scatter.iter().flat_map(|axis| axis.names.iter()).map(String::as_str).partition(|name| used(name));
+            let (used, unused): (Vec<&str>, Vec<&str>) = names
+                .scatter
+                .iter()
+                .flat_map(|axis| axis.names.iter())
+                .map(String::as_str)
+                .partition(|name| used(name));
             let add: Vec<String> = match unused.is_empty() {
                 true => used.iter().map(|name| format!("`{{{name}}}`")).collect(),
                 false => unused.iter().map(|name| format!("`{{{name}}}`")).collect(),
             };
             findings.push(
-                Diagnostic::error(TWO_PRODUCERS, span, format!("{} and {} both make `{file}`", self.label(earlier), self.label(here)))
-                    .help(format!("add {} to the name", add.join(" or "))),
+                Diagnostic::error(
+                    TWO_PRODUCERS,
+                    span,
+                    format!("{} and {} both make `{file}`", self.label(earlier), self.label(here)),
+                )
+                .help(format!("add {} to the name", add.join(" or "))),
             );
             return;
         }

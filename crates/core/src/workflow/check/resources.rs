@@ -22,15 +22,23 @@ pub(super) fn check(workflow: &Workflow, site: &Site, findings: &mut Findings) {
             continue;
         }
         let request = &task.settings.request;
-        let fitting: u32 = kinds.iter().filter(|(node, _)| lacks(request, &node.capacity).is_empty()).map(|(_, count)| count).sum();
+        let fitting: u32 =
+            kinds.iter().filter(|(node, _)| lacks(request, &node.capacity).is_empty()).map(|(_, count)| count).sum();
         if fitting >= request.nodes {
             continue;
         }
         let place = |key: &str| place(workflow, &task.settings, key).unwrap_or(task.span);
         if fitting > 0 {
             findings.push(
-                Diagnostic::error(IMPOSSIBLE_REQUEST, place("nodes"), format!("`{}` asks for {} nodes, and only {fitting} of `{}` have what it needs", task.name, request.nodes, site.name))
-                    .help(format!("ask for at most {fitting} nodes, or run on another site")),
+                Diagnostic::error(
+                    IMPOSSIBLE_REQUEST,
+                    place("nodes"),
+                    format!(
+                        "`{}` asks for {} nodes, and only {fitting} of `{}` have what it needs",
+                        task.name, request.nodes, site.name
+                    ),
+                )
+                .help(format!("ask for at most {fitting} nodes, or run on another site")),
             );
             continue;
         }
@@ -47,12 +55,22 @@ struct Lack {
 
 fn lacks(request: &Request, capacity: &Capacity) -> Vec<Lack> {
     let mut found = Vec::new();
-    let cores = |milli: u32| if milli % 1000 == 0 { format!("{} cores", milli / 1000) } else { format!("{:.3} cores", f64::from(milli) / 1000.0) };
+    let cores = |milli: u32| {
+        if milli.is_multiple_of(1000) {
+            format!("{} cores", milli / 1000)
+        } else {
+            format!("{:.3} cores", f64::from(milli) / 1000.0)
+        }
+    };
     if request.milli_cpus > capacity.milli_cpus {
         found.push(Lack { key: "cpus", asked: cores(request.milli_cpus), has: cores(capacity.milli_cpus) });
     }
     if request.memory > capacity.memory {
-        found.push(Lack { key: "memory", asked: format!("{} of memory", request.memory), has: capacity.memory.to_string() });
+        found.push(Lack {
+            key: "memory",
+            asked: format!("{} of memory", request.memory),
+            has: capacity.memory.to_string(),
+        });
     }
     if request.disk > capacity.disk {
         found.push(Lack { key: "disk", asked: format!("{} of disk", request.disk), has: capacity.disk.to_string() });
@@ -68,25 +86,44 @@ fn lacks(request: &Request, capacity: &Capacity) -> Vec<Lack> {
         return found;
     }
     if devices < request.gpus as usize {
-        found.push(Lack { key: "gpus", asked: devices_asked(request.gpus), has: if devices == 0 { "none".to_owned() } else { devices.to_string() } });
+        found.push(Lack {
+            key: "gpus",
+            asked: devices_asked(request.gpus),
+            has: if devices == 0 { "none".to_owned() } else { devices.to_string() },
+        });
     }
     if !fit(true, false) && devices > 0 {
         let most = capacity.gpus.iter().map(|gpu| gpu.memory).max().unwrap_or_default();
-        found.push(Lack { key: "gpu_memory", asked: format!("{} of memory a GPU", request.gpu_memory), has: most.to_string() });
+        found.push(Lack {
+            key: "gpu_memory",
+            asked: format!("{} of memory a GPU", request.gpu_memory),
+            has: most.to_string(),
+        });
     }
     if !fit(false, true) && devices > 0 {
         let most = capacity.gpus.iter().map(|gpu| gpu.capability).max().unwrap_or_default();
         let written = |tenths: u32| format!("{}.{}", tenths / 10, tenths % 10);
-        found.push(Lack { key: "gpu_capability", asked: format!("GPUs of capability {}", written(request.gpu_capability)), has: written(most) });
+        found.push(Lack {
+            key: "gpu_capability",
+            asked: format!("GPUs of capability {}", written(request.gpu_capability)),
+            has: written(most),
+        });
     }
     if found.is_empty() {
-        found.push(Lack { key: "gpus", asked: format!("{} GPUs with both that memory and capability", request.gpus), has: "too few of them".to_owned() });
+        found.push(Lack {
+            key: "gpus",
+            asked: format!("{} GPUs with both that memory and capability", request.gpus),
+            has: "too few of them".to_owned(),
+        });
     }
     // Too few devices is said once; what each must have is only worth saying beside it when it differs.
     if found.iter().any(|lack| lack.key == "gpus") {
         found.retain(|lack| {
             !matches!(lack.key, "gpu_memory" | "gpu_capability")
-                || capacity.gpus.iter().any(|gpu| gpu.memory < request.gpu_memory || gpu.capability < request.gpu_capability)
+                || capacity
+                    .gpus
+                    .iter()
+                    .any(|gpu| gpu.memory < request.gpu_memory || gpu.capability < request.gpu_capability)
         });
     }
     found
@@ -96,18 +133,30 @@ fn devices_asked(count: u32) -> String {
     if count == 1 { "a GPU".to_owned() } else { format!("{count} GPUs") }
 }
 
-fn report(task: &str, request: &Request, site: &Site, kinds: &[(&Node, u32)], place: &dyn Fn(&str) -> Span, findings: &mut Findings) {
-    let Some((nearest, missing)) = kinds.iter().map(|(node, _)| (*node, lacks(request, &node.capacity))).min_by_key(|(node, lacks)| {
-        (lacks.len(), std::cmp::Reverse((node.capacity.gpus.len(), node.capacity.milli_cpus, node.capacity.memory)))
-    }) else {
+fn report(
+    task: &str,
+    request: &Request,
+    site: &Site,
+    kinds: &[(&Node, u32)],
+    place: &dyn Fn(&str) -> Span,
+    findings: &mut Findings,
+) {
+    let Some((nearest, missing)) =
+        kinds.iter().map(|(node, _)| (*node, lacks(request, &node.capacity))).min_by_key(|(node, lacks)| {
+            (lacks.len(), std::cmp::Reverse((node.capacity.gpus.len(), node.capacity.milli_cpus, node.capacity.memory)))
+        })
+    else {
         findings.push(
-            Diagnostic::error(IMPOSSIBLE_REQUEST, place(""), format!("the site `{}` has no nodes", site.name)).help("add nodes to the site file"),
+            Diagnostic::error(IMPOSSIBLE_REQUEST, place(""), format!("the site `{}` has no nodes", site.name))
+                .help("add nodes to the site file"),
         );
         return;
     };
     let Some(first) = missing.first() else { return };
     // What some other node has is not what makes it impossible: it is the combination.
-    let never = |lack: &&Lack| kinds.iter().all(|(node, _)| lacks(request, &node.capacity).iter().any(|other| other.key == lack.key));
+    let never = |lack: &&Lack| {
+        kinds.iter().all(|(node, _)| lacks(request, &node.capacity).iter().any(|other| other.key == lack.key))
+    };
     let asked: Vec<&str> = missing.iter().filter(never).map(|lack| lack.asked.as_str()).collect();
     let has: Vec<String> = missing.iter().map(|lack| format!("`{}: {}`", lack.key, lack.has)).collect();
     let message = match asked.is_empty() {
@@ -122,11 +171,18 @@ fn report(task: &str, request: &Request, site: &Site, kinds: &[(&Node, u32)], pl
 }
 
 fn largest(kinds: &[(&Node, u32)]) -> String {
-    let biggest = kinds.iter().max_by_key(|(node, _)| (node.capacity.milli_cpus, node.capacity.memory, node.capacity.gpus.len()));
+    let biggest =
+        kinds.iter().max_by_key(|(node, _)| (node.capacity.milli_cpus, node.capacity.memory, node.capacity.gpus.len()));
     biggest.map_or_else(String::new, |(node, _)| {
         let capacity = &node.capacity;
         let gpus = if capacity.gpus.is_empty() { String::new() } else { format!(", {} GPUs", capacity.gpus.len()) };
-        format!("`{}` with {} cores, {} of memory, {} of disk{gpus}", node.name, capacity.milli_cpus / 1000, capacity.memory, capacity.disk)
+        format!(
+            "`{}` with {} cores, {} of memory, {} of disk{gpus}",
+            node.name,
+            capacity.milli_cpus / 1000,
+            capacity.memory,
+            capacity.disk
+        )
     })
 }
 
