@@ -126,6 +126,9 @@ pub struct Results {
     number: u64,
 }
 
+/// A line for `.tulpar/results`: path below the folder, how the file looks, what it holds.
+type Known = (String, Stamp, Digest);
+
 /// A result on its way, after everything was decided and before it appears.
 struct Coming {
     target: PathBuf,
@@ -160,7 +163,7 @@ impl Results {
         self.show_all(&mut outputs.into_iter())
     }
 
-    fn show_all<'a>(&mut self, outputs: &mut dyn Iterator<Item = &'a OutputFile>) -> Shown {
+    fn show_all(&mut self, outputs: &mut dyn Iterator<Item = &OutputFile>) -> Shown {
         let mut shown = Shown::default();
         let mut coming = Vec::new();
         let mut lines = Vec::new();
@@ -210,7 +213,7 @@ impl Results {
 
     /// Decides, and makes ready whatever can be before the line about it is written. No `Coming` when
     /// the result is there already.
-    fn prepare(&mut self, output: &OutputFile) -> Result<(Option<Coming>, (String, Stamp, Digest)), PublishError> {
+    fn prepare(&mut self, output: &OutputFile) -> Result<(Option<Coming>, Known), PublishError> {
         let inside = Path::new(&output.path).components().all(|part| matches!(part, Component::Normal(_)));
         if !inside || output.path.is_empty() {
             return Err(PublishError::Outside { path: output.path.clone() });

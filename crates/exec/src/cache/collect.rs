@@ -120,6 +120,10 @@ pub(super) fn collect(cache: &Path, quota: Option<u64>, keep: &Keep, dry: bool) 
     }
     if !dry {
         rewrite(cache, &known, &gone, keep)?;
+        if known.live == 0 {
+            // Copies that a killed run had begun.
+            let _ = fs::remove_dir_all(cache.join("objects/incoming"));
+        }
     }
     Ok(collected)
 }
