@@ -199,6 +199,10 @@ impl Launcher {
         if let Some(commit) = self.commit.take() {
             let _ = commit.join();
         }
+        // The last reports left their sandboxes when nobody was there to tidy any more.
+        while let Some(Work::Tidy { folder, keep_work }) = self.shared.queue.pop() {
+            self.shared.sandboxes.tidy(folder, keep_work);
+        }
         self.shared.sandboxes.close();
         if let Some(guard) = self.guard.take() {
             guard.dismiss();

@@ -65,7 +65,9 @@ impl Samples {
 /// What one pass found of one tree.
 #[derive(Default)]
 struct Tree {
+    /// Zombies too: what they used is not yet their parent's.
     pids: Vec<i32>,
+    alive: u32,
     rss: u64,
     ticks: u64,
     io: Io,
@@ -124,7 +126,7 @@ fn sample(running: &Running, tree: &Tree, gpu: &Option<(u32, u64)>) -> Sample {
     let done = &running.usage;
     Sample {
         ms: running.clock.elapsed().as_millis() as u64,
-        processes: tree.pids.len() as u32,
+        processes: tree.alive,
         rss: tree.rss,
         cpu_us: tree.ticks * 1_000_000 / ticks_per_second + done.user_us + done.system_us,
         read_bytes: tree.io.read_bytes + done.read_bytes,
@@ -164,11 +166,10 @@ fn trees(roots: &HashMap<i32, u32>, buffer: &mut Vec<u8>) -> HashMap<u32, Tree> 
             }
         };
         owners.extend(path.iter().map(|pid| (*pid, owner)));
-        if let Some(serial) = owner
-            && !stat.is_over()
-        {
+        if let Some(serial) = owner {
             let tree = trees.entry(serial).or_default();
             tree.pids.push(*pid);
+            tree.alive += u32::from(!stat.is_over());
             tree.rss += stat.rss_pages * page;
             tree.ticks += stat.ticks;
         }

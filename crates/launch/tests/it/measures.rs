@@ -72,6 +72,7 @@ fn samples_follow_the_tree_over_time() {
     let peak = record.samples.iter().map(|sample| sample.rss).max().unwrap();
     assert!(close_to(peak, 100 * MB, 20 * MB), "{peak}");
     assert!(record.usage.peak_rss >= peak, "the sum over the tree counts, not only the largest process");
+    assert!(record.samples.windows(2).all(|pair| pair[0].cpu_us <= pair[1].cpu_us), "{:?}", record.samples);
     let cpu = record.samples.last().unwrap().cpu_us / 1000;
-    assert!((600..=1200).contains(&cpu), "{cpu}");
+    assert!((200..=1300).contains(&cpu), "{cpu}");
 }

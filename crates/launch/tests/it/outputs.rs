@@ -12,7 +12,7 @@ fn file(output: u32, path: &str, content: &[u8]) -> OutputFile {
 #[test]
 fn outputs_become_read_only_objects_and_the_sandbox_goes() {
     let mut scene = Scene::new();
-    let mut spec = shell("mkdir -p clean/deep logs; printf m > model; printf 1 > clean/1.npy; printf 2 > clean/2.npy; printf l > logs/l; printf '#!' > tool; chmod +x tool");
+    let mut spec = shell("mkdir -p clean/deep; printf m > model; printf 1 > clean/1.npy; printf 2 > clean/2.npy; printf l > logs/l; printf '#!' > tool; chmod +x tool");
     spec.outputs = vec![output("model", OutputKind::File), output("clean/*.npy", OutputKind::Pattern), output("logs", OutputKind::Directory), output("tool", OutputKind::File)];
     let report = scene.run(spec);
     assert_eq!(report.ending, Ending::Exit(0));

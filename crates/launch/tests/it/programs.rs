@@ -61,6 +61,6 @@ fn burn(milliseconds: i64) {
         if time.tv_sec * 1000 + time.tv_nsec / 1_000_000 >= milliseconds {
             return;
         }
-        std::hint::black_box((0..10_000u64).fold(0, |sum, n| sum ^ n.wrapping_mul(sum + 1)));
+        std::hint::black_box((0..10_000u64).fold(0, |sum, n| sum ^ n.wrapping_mul(sum | 1)));
     }
 }
