@@ -268,11 +268,19 @@ fn gc_never_takes_what_a_live_run_or_a_kept_run_needs() {
     let unnamed = object(&at.path, "u", "committed just now, remembered soon");
     let keep = Keep { runs: ["r-2".to_owned()].into(), objects: [named.digest].into() };
     let collected = Cache::gc(&at.path, Some(0), &keep, false).unwrap();
-    assert_eq!(collected.live_runs, 1);
+    // Only the idle entry goes: the reused one is the live run's, the kept one is kept.
+    assert_eq!((collected.live_runs, collected.entries), (1, 1));
+    assert_eq!(at.look("a", &key("a")), hit(&reused, "r-1"));
+    assert_eq!(at.look("c", &key("c")), Cached::Miss(Reason::OutputsGone));
     for output in [&reused, &kept, &held, &named, &unnamed] {
         assert!(object_path(&at.path, &output.digest).exists(), "{}", output.path);
     }
     drop(live);
+    let resumable = Keep { runs: ["r-2".to_owned(), "r-4".to_owned()].into(), objects: [named.digest].into() };
+    Cache::gc(&at.path, Some(0), &resumable, false).unwrap();
+    for output in [&reused, &kept, &held, &named] {
+        assert!(object_path(&at.path, &output.digest).exists(), "{}", output.path);
+    }
     let collected = Cache::gc(&at.path, Some(0), &keep, false).unwrap();
     assert_eq!(collected.live_runs, 0);
     for (output, there) in [(&reused, false), (&kept, true), (&idle, false), (&held, false), (&named, true), (&unnamed, false)] {
