@@ -12,7 +12,7 @@ pub(crate) struct Arguments {
     #[arg(short = 'C', long = "folder", global = true, value_name = "DIR")]
     pub(crate) folder: Option<PathBuf>,
 
-    /// When to use colour
+    /// When to use colour (auto: on a terminal, unless NO_COLOR is set)
     #[arg(long, global = true, value_enum, default_value_t = Color::Auto, value_name = "WHEN")]
     pub(crate) color: Color,
 
@@ -22,7 +22,6 @@ pub(crate) struct Arguments {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Color {
-    /// On a terminal, unless NO_COLOR is set
     Auto,
     Always,
     Never,
@@ -203,14 +202,15 @@ pub(crate) struct StatusArguments {
     /// List every task, not only the task sets
     #[arg(long)]
     pub(crate) tasks: bool,
-    /// List only tasks in this state
+    /// List only tasks in this state: waiting, looking, ready, submitted, running, held, pausing, done, reused,
+    /// failed, skipped, cancelled or interrupted
     #[arg(long, value_name = "STATE")]
     pub(crate) state: Option<String>,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct TaskArguments {
-    /// The task, e.g. train or preprocess[part=3]
+    /// The task: train, 'preprocess[part=3]', 'preprocess[3]' for short, or all of preprocess
     #[arg(value_name = "TASK")]
     pub(crate) task: String,
     /// The run (default: the latest)
@@ -231,7 +231,7 @@ pub(crate) struct LogsArguments {
     /// Only stdout or only stderr
     #[arg(long, value_enum, value_name = "STREAM")]
     pub(crate) only: Option<Stream>,
-    /// Only the last lines
+    /// Only the last lines of each
     #[arg(long, value_name = "LINES")]
     pub(crate) tail: Option<usize>,
 }
@@ -274,7 +274,7 @@ pub(crate) struct RunsArguments {
 
 #[derive(Debug, Args)]
 pub(crate) struct CleanArguments {
-    /// The runs to remove (default: all but the latest)
+    /// The runs to remove (default: all but the latest and those that can be resumed)
     #[arg(value_name = "RUN")]
     pub(crate) runs: Vec<String>,
     /// Only say what would be removed
@@ -284,7 +284,7 @@ pub(crate) struct CleanArguments {
 
 #[derive(Debug, Args)]
 pub(crate) struct GcArguments {
-    /// Keep at most this much (0 removes all that no run uses)
+    /// Keep at most this much; 0 removes all that no run needs to be resumed
     #[arg(long, value_name = "SIZE", default_value = "10 GB")]
     pub(crate) quota: String,
     /// Only say what would be removed

@@ -2,6 +2,7 @@
 
 mod ancestry;
 mod arguments;
+mod conditions;
 mod failure;
 mod findings;
 mod history;

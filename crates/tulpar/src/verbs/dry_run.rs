@@ -57,8 +57,8 @@ pub(crate) fn dry_run(project: &Project, plan: Plan, policy: Policy, json: bool)
         count => format!(", {count} task sets are not known yet"),
     };
     print::note(&format!(
-        "{} tasks would run, {} are reused, {} depend on what runs{unknown}",
-        view.runs.len(),
+        "{} would run, {} are reused, {} depend on what runs{unknown}",
+        crate::view::count(view.runs.len(), "task"),
         view.reused.len(),
         view.waits.len()
     ));

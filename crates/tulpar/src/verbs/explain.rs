@@ -5,7 +5,7 @@
 use crate::arguments::TaskArguments;
 use crate::failure::{Exit, Failure};
 use crate::history::{self, History};
-use crate::print;
+use crate::{conditions, print};
 use crate::progress::duration;
 use crate::replay::{self, Named, Replayed, Standing};
 use crate::view::{AttemptView, blame_words, count, reason_lines, state_word};
@@ -17,6 +17,7 @@ use tulpar_core::engine::{Explanation, STATES, State};
 use tulpar_core::event::{Because, Blame, Event, Reason};
 use tulpar_core::ids::{AttemptId, JobId, SetId};
 use tulpar_core::job::Ending;
+use tulpar_exec::folder::Project;
 
 #[derive(Serialize)]
 struct ExplainView {
@@ -54,6 +55,9 @@ struct SetExplainView {
     set: String,
     standing: Standing,
     tasks: Option<u32>,
+    /// The run was asked to stop before it, after these.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    until: Vec<String>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     known_when: Vec<String>,
     states: Vec<StateOfSet>,
@@ -77,7 +81,7 @@ pub(crate) fn explain(folder: Option<&Path>, arguments: &TaskArguments) -> Resul
     })?;
     match replay::find(&replayed, &arguments.task)? {
         Named::Job(job) => {
-            let view = view(&replayed, job, &causes)?;
+            let view = view(&project, &replayed, job, &causes)?;
             if arguments.json {
                 print::json(&view);
             } else {
@@ -96,7 +100,12 @@ pub(crate) fn explain(folder: Option<&Path>, arguments: &TaskArguments) -> Resul
     Ok(Exit::Done.into())
 }
 
-fn view(replayed: &Replayed, job: JobId, causes: &BTreeMap<JobId, Because>) -> Result<ExplainView, Failure> {
+fn view(
+    project: &Project,
+    replayed: &Replayed,
+    job: JobId,
+    causes: &BTreeMap<JobId, Because>,
+) -> Result<ExplainView, Failure> {
     let History { reason, reused, attempts, blame, .. } = history::of(replayed, job)?;
     let engine = &replayed.engine;
     let state = engine.state(job);
@@ -113,7 +122,7 @@ fn view(replayed: &Replayed, job: JobId, causes: &BTreeMap<JobId, Because>) -> R
         ran_because: reason.or_else(|| without_look(replayed, job)).filter(|_| reused.is_none()),
         reused_from: reused,
         blame: blame.filter(|_| state == State::Failed),
-        chain: if state == State::Skipped { chain(replayed, job, causes) } else { Vec::new() },
+        chain: if state == State::Skipped { chain(project, replayed, job, causes) } else { Vec::new() },
         attempts,
         sandbox,
     })
@@ -127,7 +136,7 @@ fn without_look(replayed: &Replayed, job: JobId) -> Option<Reason> {
 }
 
 /// From a skipped task to what did not end well first.
-fn chain(replayed: &Replayed, job: JobId, causes: &BTreeMap<JobId, Because>) -> Vec<Link> {
+fn chain(project: &Project, replayed: &Replayed, job: JobId, causes: &BTreeMap<JobId, Because>) -> Vec<Link> {
     let mut links = Vec::new();
     let mut here = job;
     let driven = replayed.standing() == Standing::Running;
@@ -136,7 +145,10 @@ fn chain(replayed: &Replayed, job: JobId, causes: &BTreeMap<JobId, Because>) -> 
         let state = replayed.engine.state(here);
         let (why, next) = match causes.get(&here) {
             Some(Because::Upstream(cause)) => (format!("because of {}", replayed.name(*cause)), Some(*cause)),
-            Some(Because::Condition) => ("its condition is not true".to_owned(), None),
+            Some(Because::Condition) => {
+                let when = conditions::words(project, replayed, here).unwrap_or_default();
+                (format!("its condition is not true: {when}"), None)
+            }
             Some(Because::NotWanted) => ("not needed for what was asked with --until".to_owned(), None),
             None => (String::new(), None),
         };
@@ -169,16 +181,16 @@ fn set_view(replayed: &Replayed, set: SetId) -> SetExplainView {
         .collect();
     let tasks = engine.graph().count_of(set);
     let plan = engine.plan();
-    let known_when = match tasks {
-        Some(_) => Vec::new(),
-        None => plan.producers(set).into_iter().map(|source| plan.task(source).name.clone()).collect(),
-    };
+    let names = |sets: Vec<SetId>| sets.into_iter().map(|set| plan.task(set).name.clone()).collect();
     let wanted = plan.wanted()[set.index()];
+    let known_when = if tasks.is_none() && wanted { names(plan.producers(set)) } else { Vec::new() };
+    let until = if wanted { Vec::new() } else { names(plan.until.clone()) };
     SetExplainView {
         run: replayed.folder.name.clone(),
         set: plan.task(set).name.clone(),
         standing: replayed.standing(),
-        tasks: if wanted { tasks } else { Some(0) },
+        tasks,
+        until,
         known_when,
         states,
     }
@@ -186,6 +198,12 @@ fn set_view(replayed: &Replayed, set: SetId) -> SetExplainView {
 
 fn show_set(view: &SetExplainView) {
     match view.tasks {
+        None if !view.until.is_empty() => print::line(&format!(
+            "{}: not part of {}, which was to run until {} only",
+            view.set,
+            view.run,
+            view.until.join(", ")
+        )),
         None => print::line(&format!(
             "{}: its tasks are not known yet; they are when {} has run",
             view.set,
@@ -288,10 +306,11 @@ fn show_settled(view: &ExplainView, state: State, excused: bool) {
 fn show_reason(view: &ExplainView) {
     let Some(reason) = &view.ran_because else { return };
     let lines = reason_lines(reason);
+    let ran = if view.attempts.is_empty() { "It has to run" } else { "It ran" };
     match &lines[..] {
-        [only] => print::line(&format!("It ran because {only}.")),
+        [only] => print::line(&format!("{ran} because {only}.")),
         _ => {
-            print::line("It ran because, since the last good run of it:");
+            print::line(&format!("{ran} because, since the last good run of it:"));
             lines.iter().for_each(|line| print::line(&format!("  {line}")));
         }
     }

@@ -70,13 +70,18 @@ pub(crate) fn gc(folder: Option<&Path>, arguments: &GcArguments) -> Result<ExitC
 fn show(view: &GcView) {
     let word = if view.dry_run { "would remove" } else { "removed" };
     print::line(&format!(
-        "{word} {} of {} ({}, {} of them on the disk), {} are left",
+        "{word} {} of {}: {}; {} are left",
         count(view.files as usize, "file"),
         count(view.results as usize, "result"),
         Bytes(view.bytes),
-        Bytes(view.freed_bytes),
         Bytes(view.left_bytes)
     ));
+    if view.freed_bytes < view.bytes {
+        print::note(&format!(
+            "On the disk that is {} less: the other files are shown under results/ too, and stay there.",
+            Bytes(view.freed_bytes)
+        ));
+    }
     if view.left_bytes > view.quota {
         let mut holders = Vec::new();
         if view.live_runs > 0 {

@@ -76,7 +76,7 @@ pub(crate) fn lineage(folder: Option<&Path>, arguments: &LineageArguments) -> Re
     }
     if view.made.is_none() && view.data_of.is_empty() {
         return Err(match digest {
-            None => Failure::Read { path: arguments.file.clone(), source: std::io::ErrorKind::NotFound.into() },
+            None => Failure::usage(format!("there is no {}, and no run made one", arguments.file.display())),
             Some(_) => Failure::usage_with(
                 format!("no run of this folder made or used {}", arguments.file.display()),
                 "`tulpar outputs` lists what the latest run made; -C DIR says which folder is meant",

@@ -1,0 +1,14 @@
+//! The command line, seen from outside: the real binary in a temporary folder, its exit code, stdout and stderr.
+
+mod main {
+    mod choosing;
+    mod crash;
+    mod demo;
+    mod failing;
+    mod harness;
+    mod help;
+    mod living;
+    mod names;
+    mod pretended;
+    mod reuse;
+}
