@@ -2,6 +2,7 @@
 
 mod main {
     mod cache;
+    mod conformance;
     mod data;
     mod journal;
     mod literal_events;

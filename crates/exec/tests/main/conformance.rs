@@ -1,0 +1,175 @@
+//! The contract of [`Executor`], as tests that every executor must pass. A new one adds a [`Place`].
+
+use crossbeam_channel::Receiver;
+use std::path::Path;
+use std::time::Duration;
+use tulpar_core::ids::{AttemptId, JobId};
+use tulpar_core::job::{CommandLine, Ending, JobSpec, OutputSpec, Report};
+use tulpar_core::workflow::{Limits, OutputKind};
+use tulpar_exec::executor::{Executor, Observation};
+use tulpar_exec::folder::Project;
+use tulpar_exec::local::{Local, folders};
+
+/// How one kind of executor is started over a project folder.
+type Place = fn(&Path) -> (Box<dyn Executor>, Receiver<Observation>);
+
+fn local(folder: &Path) -> (Box<dyn Executor>, Receiver<Observation>) {
+    let project = Project::new(folder).unwrap();
+    let run = project.new_run("conformance").unwrap();
+    let options = tulpar_launch::Options::new(run.path.display().to_string());
+    let (executor, observations) = Local::start(folders(&project, &run), options).unwrap();
+    (Box::new(executor), observations)
+}
+
+const PLACES: [(&str, Place); 1] = [("local", local)];
+
+fn spec(job: u32, line: &str) -> Box<JobSpec> {
+    Box::new(JobSpec {
+        attempt: AttemptId { job: JobId(job), n: 1 },
+        name: format!("job{job}"),
+        command: CommandLine::Shell { shell: "sh".into(), line: line.into() },
+        variables: Default::default(),
+        secrets: Vec::new(),
+        container: None,
+        venv: None,
+        conda: None,
+        inputs: Vec::new(),
+        outputs: Vec::new(),
+        checkpoint: None,
+        limits: Limits { grace: Some(Duration::from_secs(2)), ..Limits::default() },
+        milli_cpus: 1000,
+        gpus: Vec::new(),
+        node: "here".into(),
+    })
+}
+
+/// What is said about attempts until this many have ended.
+fn hear(observations: &Receiver<Observation>, ends: usize) -> Vec<Observation> {
+    let mut heard = Vec::new();
+    let mut ended = 0;
+    while ended < ends {
+        let observation = observations.recv_timeout(Duration::from_secs(60)).expect("an attempt ends within a minute");
+        ended += usize::from(matches!(observation, Observation::Ended(..)));
+        heard.push(observation);
+    }
+    heard
+}
+
+fn report_of(heard: &[Observation], job: u32) -> Report {
+    let found = heard.iter().find_map(|observation| match observation {
+        Observation::Ended(attempt, report) if attempt.job == JobId(job) => Some((**report).clone()),
+        _ => None,
+    });
+    found.unwrap_or_else(|| panic!("nothing was said of the end of job {job}"))
+}
+
+fn on_every_place(test: impl Fn(&str, Box<dyn Executor>, Receiver<Observation>)) {
+    for (name, place) in PLACES {
+        let folder = tempfile::tempdir().unwrap();
+        let (executor, observations) = place(folder.path());
+        test(name, executor, observations);
+    }
+}
+
+#[test]
+fn an_attempt_is_said_to_start_then_to_end_once() {
+    on_every_place(|name, mut executor, observations| {
+        executor.submit(vec![spec(1, "true")]);
+        let heard = hear(&observations, 1);
+        assert!(matches!(heard[..], [Observation::Started(_), Observation::Ended(..)]), "{name}: {heard:?}");
+        assert_eq!(report_of(&heard, 1).ending, Ending::Exit(0), "{name}");
+        executor.shutdown();
+        assert!(observations.try_iter().next().is_none(), "{name}: it ended twice");
+    });
+}
+
+#[test]
+fn endings_keep_their_kind() {
+    on_every_place(|name, mut executor, observations| {
+        let mut late = spec(4, "sleep 60");
+        late.limits.time = Some(Duration::from_millis(200));
+        executor.submit(vec![
+            spec(1, "exit 3"),
+            spec(2, "kill -9 $$"),
+            spec(3, "no-such-program-anywhere"),
+            late,
+            spec(5, "echo why >&2; exit 1"),
+        ]);
+        let heard = hear(&observations, 5);
+        assert_eq!(report_of(&heard, 1).ending, Ending::Exit(3), "{name}");
+        assert_eq!(report_of(&heard, 2).ending, Ending::Signal(9), "{name}");
+        assert_eq!(report_of(&heard, 3).ending, Ending::Exit(127), "{name}");
+        assert_eq!(report_of(&heard, 4).ending, Ending::Walltime, "{name}");
+        assert_eq!(report_of(&heard, 5).stderr_tail.trim(), "why", "{name}");
+        executor.shutdown();
+    });
+}
+
+#[test]
+fn outputs_are_there_all_or_none() {
+    on_every_place(|name, mut executor, observations| {
+        let output = |path: &str| OutputSpec {
+            name: path.replace('.', "_"),
+            path: path.into(),
+            kind: OutputKind::File,
+            optional: false,
+        };
+        let mut good = spec(1, "echo a > a.txt; echo b > b.txt");
+        good.outputs = vec![output("a.txt"), output("b.txt")];
+        let mut half = spec(2, "echo a > a.txt");
+        half.outputs = good.outputs.clone();
+        executor.submit(vec![good, half]);
+        let heard = hear(&observations, 2);
+        assert_eq!(report_of(&heard, 1).outputs.len(), 2, "{name}");
+        let half = report_of(&heard, 2);
+        assert_eq!(half.ending, Ending::Incomplete(vec!["b.txt".into()]), "{name}");
+        assert!(half.outputs.is_empty(), "{name}: half of the outputs were committed");
+        executor.shutdown();
+    });
+}
+
+#[test]
+fn a_cancelled_attempt_ends_as_it_was_told_and_unknown_ones_are_ignored() {
+    on_every_place(|name, mut executor, observations| {
+        executor.submit(vec![spec(1, "sleep 600"), spec(2, "sleep 600")]);
+        let (mut one, mut two) = (false, false);
+        while !(one && two) {
+            match observations.recv_timeout(Duration::from_secs(60)).expect("they start") {
+                Observation::Started(attempt) if attempt.job == JobId(1) => one = true,
+                Observation::Started(_) => two = true,
+                other => panic!("{name}: {other:?}"),
+            }
+        }
+        let attempt = |job| AttemptId { job: JobId(job), n: 1 };
+        executor.cancel(&[attempt(1), attempt(99)], &Ending::Cancelled);
+        executor.cancel(&[attempt(2)], &Ending::Preempted);
+        let heard = hear(&observations, 2);
+        assert_eq!(report_of(&heard, 1).ending, Ending::Cancelled, "{name}");
+        assert_eq!(report_of(&heard, 2).ending, Ending::Preempted, "{name}");
+        executor.shutdown();
+    });
+}
+
+#[test]
+fn what_an_earlier_driver_left_is_accounted_for() {
+    on_every_place(|name, mut executor, observations| {
+        let attempt = AttemptId { job: JobId(7), n: 3 };
+        executor.reconcile(&[attempt]);
+        let heard = hear(&observations, 1);
+        assert_eq!(report_of(&heard, 7).ending, Ending::NodeLost, "{name}");
+        executor.shutdown();
+    });
+}
+
+#[test]
+fn a_thousand_attempts_at_once_all_end() {
+    on_every_place(|name, mut executor, observations| {
+        executor.submit((0..1000).map(|job| spec(job, "true")).collect());
+        let heard = hear(&observations, 1000);
+        let good = heard.iter().filter(|observation| {
+            matches!(observation, Observation::Ended(_, report) if report.ending.is_success())
+        });
+        assert_eq!(good.count(), 1000, "{name}");
+        executor.shutdown();
+    });
+}
