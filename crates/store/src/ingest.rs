@@ -139,6 +139,8 @@ impl Ingest<'_> {
         }) {
             return Ok(false);
         }
+        // Before the transaction: reading a large plan must not keep others from writing.
+        self.names.get_or_insert_with(|| names(self.name, self.folder));
         let transaction = sql.transaction_with_behavior(TransactionBehavior::Immediate)?;
         // Read again: another process may have been faster.
         let mut run = match rows::read_run(&transaction, self.name)? {
@@ -158,7 +160,7 @@ impl Ingest<'_> {
         let reached = self.take_journal(&transaction, &mut changes, synced)?;
         let mut more = reached == Reached::Portion || self.take_records(&mut changes, synced)?;
         changes.run.tail = tail(&self.journal, changes.run.journal_bytes).map_err(reading(&self.journal))?;
-        let names = self.names.get_or_insert_with(|| names(self.name, self.folder)).as_deref();
+        let names = self.names.as_ref().and_then(|names| names.as_deref());
         changes.write(names)?;
         if !more && let Some(names) = names {
             add_waiting(&transaction, &mut changes.run, names)?;

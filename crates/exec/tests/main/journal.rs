@@ -215,7 +215,7 @@ fn after_power_loss(bytes: &[u8], synced: usize, length: usize, lost: &BTreeSet<
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(400))]
+    #![proptest_config(ProptestConfig::with_cases(200))]
 
     #[test]
     fn one_flipped_byte_anywhere_is_found(position in any::<prop::sample::Index>(), flip in 1u8..=255) {
