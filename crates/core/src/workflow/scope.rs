@@ -1,8 +1,10 @@
 //! What `{name}` means inside one task, and findings about names that mean nothing there.
 
 use super::reader::{Reader, list};
-use super::template::{self, FILE_VARIABLE_ATTRIBUTES, INPUT_ATTRIBUTES, OUTPUT_ATTRIBUTES, Reference};
-use super::{Span, Value};
+use super::template::{
+    self, FILE_VARIABLE_ATTRIBUTES, INPUT_ATTRIBUTES, OUTPUT_ATTRIBUTES, Reference, TemplateError, Values,
+};
+use super::{Axis, AxisValues, Span, Value};
 use crate::diagnostic::{
     Diagnostic, NAME_CLASH, QUOTED_LIST, TEMPLATE_ATTRIBUTE, TEMPLATE_NAME, UNSAFE_QUOTING, did_you_mean,
 };
@@ -181,7 +183,14 @@ impl<'d> Scope<'d> {
 
     /// Checks a shell line: its names, and places where no quoting is safe. `several` tells which inputs
     /// may be more than one file.
-    pub(super) fn check_shell(&self, reader: &mut Reader, node: Node<'_>, text: &str, several: &dyn Fn(&str) -> bool) {
+    pub(super) fn check_shell(
+        &self,
+        reader: &mut Reader,
+        node: Node<'_>,
+        text: &str,
+        axes: &[Axis],
+        several: &dyn Fn(&str) -> bool,
+    ) {
         if !text.contains('{') {
             return;
         }
@@ -192,6 +201,7 @@ impl<'d> Scope<'d> {
                 Diagnostic::error(UNSAFE_QUOTING, place(reference.span), reason.to_string()).help(reason.help()),
             );
         }
+        self.check_values(reader, node, text, axes);
         for reference in template::quoted_references(text) {
             if reference.attribute.is_empty() && several(reference.name) {
                 let name = reference.name;
@@ -205,6 +215,47 @@ impl<'d> Scope<'d> {
                     .help(format!("or use `{{{name}.list}}`, a file with one name a line")),
                 );
             }
+        }
+    }
+}
+
+impl Scope<'_> {
+    /// Some places take a plain word but not every value: tries those that are known.
+    fn check_values(&self, reader: &mut Reader, node: Node<'_>, text: &str, axes: &[Axis]) {
+        // Line breaks matter elsewhere too, but only parameters could have them and those are tried anyway.
+        let delicate = text.contains("((") || text.contains("<<");
+        let mut attempts: Vec<Option<(&str, &Value)>> = vec![None];
+        for axis in axes.iter().filter(|_| delicate) {
+            if let AxisValues::Rows(rows) = &axis.values {
+                let columns = axis.names.iter().enumerate();
+                attempts.extend(
+                    columns.flat_map(|(column, name)| rows.iter().map(move |row| Some((name.as_str(), &row[column])))),
+                );
+            }
+        }
+        for attempt in attempts {
+            let rendered = template::shell(text, &mut |name, _| {
+                let value = match attempt {
+                    Some((variable, value)) if variable == name => Some(value),
+                    _ => reader.params.get(name),
+                };
+                Some(value.map_or(Values::one("1"), |value| Values::one(value.to_string())))
+            });
+            let Err(TemplateError::Unsafe { name, place: reason }) = rendered else { continue };
+            let Some(reference) = template::references(text).find(|reference| reference.name == name) else { continue };
+            let value = attempt.map(|(_, value)| value).or_else(|| reader.params.get(&name));
+            // Without a value of its own it is the place that is wrong, which is reported already.
+            let Some(value) = value.filter(|_| template::unsafe_places(text).is_empty()).map(ToString::to_string)
+            else {
+                continue;
+            };
+            let span = node.span_within(reference.span.start as usize, reference.span.end as usize);
+            reader.report(
+                Diagnostic::error(UNSAFE_QUOTING, span, reason.to_string())
+                    .label(format!("`{name}` is `{}`", value.escape_debug()))
+                    .help(reason.help()),
+            );
+            return;
         }
     }
 }

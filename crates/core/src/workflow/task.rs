@@ -95,7 +95,7 @@ pub(super) fn read<'d>(
     }
     let after = parts.after.map(|node| after(reader, common, node)).unwrap_or_default();
     let several = |name: &str| several(common, &axes, &inputs, name);
-    let run = run(reader, &scope, head, parts.run, &several, &layer);
+    let run = run(reader, &scope, head, parts.run, &axes, &several, &layer);
     let when = parts.when.and_then(|node| when(reader, &scope, node));
     let settings = interner.settings(reader, group, &layer);
     for (name, value) in &settings.environment.variables {
@@ -200,6 +200,7 @@ fn run(
     scope: &Scope<'_>,
     head: &Head<'_>,
     part: Option<(Node<'_>, Node<'_>)>,
+    axes: &[Axis],
     several: &dyn Fn(&str) -> bool,
     layer: &Layer,
 ) -> Run {
@@ -213,7 +214,7 @@ fn run(
     };
     match node.kind() {
         Kind::Scalar { text, .. } if !text.trim().is_empty() && !node.is_null() => {
-            scope.check_shell(reader, node, text, several);
+            scope.check_shell(reader, node, text, axes, several);
             Run::Shell(Template(text.into()))
         }
         Kind::Sequence if node.size() > 0 => {

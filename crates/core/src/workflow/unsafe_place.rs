@@ -42,9 +42,8 @@ impl UnsafePlace {
                 "put the value into a variable first, as in `x={name}`, and use `$x`"
             }
             UnsafePlace::Backslash => "remove the backslash; values are quoted for you",
-            UnsafePlace::Arithmetic | UnsafePlace::ArithmeticQuotes => {
-                "put the value into a variable first, as in `x={name}`, and calculate with `$x`"
-            }
+            UnsafePlace::Arithmetic => "give it a plain number: some shells run what else stands there",
+            UnsafePlace::ArithmeticQuotes => "put the value into a variable before it, as in `x={name}`",
             UnsafePlace::Case => "move the `case` out of `$(…)`, or put the value into a variable before it",
             UnsafePlace::AnsiQuotes => "use `printf` in place of `$'…'`, or put the value into a variable before it",
             UnsafePlace::HereDocumentCommand
