@@ -8,12 +8,14 @@
 
 use crate::collect::{fixed_part, glob};
 use crate::sandbox;
+use std::collections::HashSet;
 use std::fs::{self, File, Permissions};
 use std::io;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 use tulpar_core::ids::{AttemptId, JobId};
+use tulpar_core::job::{InputFiles, JobSpec};
 use tulpar_core::workflow::{Best, Checkpoint};
 
 pub(crate) struct Checkpoints<'a> {
@@ -21,11 +23,15 @@ pub(crate) struct Checkpoints<'a> {
     attempts: &'a Path,
     job: JobId,
     declared: &'a Checkpoint,
+    inputs: &'a [InputFiles],
 }
 
 impl<'a> Checkpoints<'a> {
-    pub(crate) fn new(checkpoints: &Path, attempts: &'a Path, job: JobId, declared: &'a Checkpoint) -> Self {
-        Self { folder: checkpoints.join(job.0.to_string()), attempts, job, declared }
+    /// `None` when the task keeps no checkpoint.
+    pub(crate) fn of(checkpoints: &Path, attempts: &'a Path, spec: &'a JobSpec) -> Option<Self> {
+        let job = spec.attempt.job;
+        let folder = checkpoints.join(job.0.to_string());
+        Some(Self { folder, attempts, job, declared: spec.checkpoint.as_ref()?, inputs: &spec.inputs })
     }
 
     pub(crate) fn shared_folder(&self) -> PathBuf {
@@ -72,6 +78,11 @@ impl<'a> Checkpoints<'a> {
         }
         found.sort();
         found.dedup();
+        if !found.is_empty() {
+            // An input that a pattern happens to match would come back in the way of itself.
+            let inputs: HashSet<&str> = self.inputs.iter().flat_map(|input| input.files.iter()).map(|file| file.path.as_str()).collect();
+            found.retain(|(path, _)| !inputs.contains(path.as_str()));
+        }
         let found = worth_keeping(found, self.declared);
         if found.is_empty() {
             return Ok(false);
@@ -116,7 +127,7 @@ impl<'a> Checkpoints<'a> {
 
 type Aged = (String, SystemTime);
 
-/// Regular files only: a checkpoint is what the task wrote, not an input that it was shown.
+/// Regular files only: a link is not what a task saves its state in.
 fn files_below(top: &Path, start: &str, wanted: &dyn Fn(&str) -> bool) -> io::Result<Vec<Aged>> {
     let mut files = Vec::new();
     let mut folders = vec![start.to_owned()];
@@ -237,7 +248,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let attempts = folder.path().join("attempts");
         let checkpoint = declared(&["train.ckpt", "states/"], None, Best::Newest);
-        let checkpoints = Checkpoints::new(&folder.path().join("checkpoints"), &attempts, JobId(7), &checkpoint);
+        let checkpoints = Checkpoints { folder: folder.path().join("checkpoints/7"), attempts: &attempts, job: JobId(7), declared: &checkpoint, inputs: &[] };
         let work = |n: u32| sandbox::folder_of(&attempts, AttemptId { job: JobId(7), n }).join("work");
         fs::create_dir_all(work(1).join("states")).unwrap();
         fs::write(work(1).join("train.ckpt"), "epoch 1").unwrap();

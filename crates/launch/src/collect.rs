@@ -12,7 +12,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use tulpar_core::ids::Digest;
-use tulpar_core::job::{OutputFile, OutputSpec, Source};
+use tulpar_core::job::{InputFile, OutputFile, OutputSpec, Source};
 use tulpar_core::workflow::OutputKind;
 
 #[derive(Debug, thiserror::Error)]
@@ -60,14 +60,14 @@ pub(crate) fn collect(work: &Path, outputs: &[OutputSpec], shown: &Shown<'_>) ->
     Ok(Collected::All(found))
 }
 
-struct Search<'a> {
+struct Search<'a, 's> {
     work: &'a Path,
-    shown: &'a Shown<'a>,
+    shown: &'a Shown<'s>,
     found: Vec<Found>,
     missing: Vec<String>,
 }
 
-impl Search<'_> {
+impl Search<'_, '_> {
     fn output(&mut self, position: u32, output: &OutputSpec) {
         if !is_safe(&output.path) {
             self.missing.push(format!("{} (leaves the sandbox)", output.path));
@@ -93,12 +93,7 @@ impl Search<'_> {
         let here = self.work.join(path);
         if let Some((input, from)) = self.shown.unchanged(path) {
             if named {
-                let (from, take) = match input.source {
-                    Source::Object => (from, Take::Leave),
-                    Source::Path(_) => (from, Take::Copy),
-                };
-                let file = OutputFile { output, path: path.into(), size: input.size, digest: input.digest, executable: false };
-                self.found.push(Found { file, from, take });
+                self.input(output, path, input, from);
             }
             return;
         }
@@ -112,7 +107,10 @@ impl Search<'_> {
             }
         };
         if !real.starts_with(self.work) {
-            self.missing.push(format!("{path} (a link to {}, outside the sandbox: copy the file instead)", real.display()));
+            match self.shown.behind(&here) {
+                Some((input, from)) => self.input(output, path, input, from),
+                None => self.missing.push(format!("{path} (a link to {}, outside the sandbox: copy the file instead)", real.display())),
+            }
             return;
         }
         match fs::metadata(&real) {
@@ -125,6 +123,17 @@ impl Search<'_> {
             Ok(metadata) if metadata.is_dir() && named => self.missing.push(format!("{path} (is a directory: declare it as `{path}/`)")),
             _ => {}
         }
+    }
+
+    /// An input that is passed on. The user's file stays the user's.
+    fn input(&mut self, output: u32, path: &str, input: &InputFile, from: PathBuf) {
+        let take = match input.source {
+            Source::Object => Take::Leave,
+            Source::Path(_) => Take::Copy,
+        };
+        let executable = fs::metadata(&from).is_ok_and(|file| file.mode() & 0o111 != 0);
+        let file = OutputFile { output, path: path.into(), size: input.size, digest: input.digest, executable };
+        self.found.push(Found { file, from, take });
     }
 
     /// Every file below a folder that is wanted, in the order of names.
@@ -222,7 +231,7 @@ mod tests {
     use super::*;
     use crate::inputs::Shower;
     use std::os::unix::fs::symlink;
-    use tulpar_core::job::{InputFile, InputFiles};
+    use tulpar_core::job::InputFiles;
 
     fn output(path: &str, kind: OutputKind, optional: bool) -> OutputSpec {
         OutputSpec { name: "x".into(), path: path.into(), kind, optional }
@@ -261,6 +270,7 @@ mod tests {
             }
             symlink("m.bin", work.join("latest")).unwrap();
             symlink("..", work.join("d/up")).unwrap();
+            symlink(fs::read_link(work.join("in.npy")).unwrap(), work.join("renamed")).unwrap();
         };
         let outputs = [
             output("m.bin", OutputKind::File, false),
@@ -269,10 +279,11 @@ mod tests {
             output("latest", OutputKind::File, false),
             output("in.npy", OutputKind::File, false),
             output("nothing", OutputKind::File, true),
+            output("renamed", OutputKind::File, false),
         ];
         assert_eq!(
             collected(prepare, &outputs).unwrap(),
-            ["0 m.bin Move", "1 a.npy Move", "1 b.npy Move", "2 d/e/2 Move", "3 latest Move", "4 in.npy Copy"]
+            ["0 m.bin Move", "1 a.npy Move", "1 b.npy Move", "2 d/e/2 Move", "3 latest Move", "4 in.npy Copy", "6 renamed Copy"]
         );
     }
 

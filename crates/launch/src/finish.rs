@@ -73,10 +73,8 @@ fn collect_outputs(shared: &Shared, running: &Running) -> Result<Vec<collect::Fo
 
 /// After every ending. A checkpoint that cannot be saved is a loss of time, not of the attempt.
 fn save_checkpoint(shared: &Shared, running: &Running) {
-    if let Some(declared) = &running.spec.checkpoint {
-        let attempt = running.spec.attempt;
-        let checkpoints = Checkpoints::new(&shared.folders.checkpoints, &shared.folders.attempts, attempt.job, declared);
-        let _ = checkpoints.save(attempt.n, &running.folder.join("work"));
+    if let Some(checkpoints) = Checkpoints::of(&shared.folders.checkpoints, &shared.folders.attempts, &running.spec) {
+        let _ = checkpoints.save(running.spec.attempt.n, &running.folder.join("work"));
     }
 }
 

@@ -83,8 +83,8 @@ impl Objects {
         let mut results: Vec<Result<(), StoreError>> = attempts.iter().map(|_| Ok(())).collect();
         // Several may bring the same content; the first that can be stored does for all.
         let mut wanted: BTreeMap<Digest, Vec<(usize, &Found)>> = BTreeMap::new();
-        // A new folder of objects is an entry in the one above.
-        let mut folders = BTreeSet::from([self.folder.clone()]);
+        let mut folders = BTreeSet::new();
+        let mut new_folder = false;
         for (attempt, found) in attempts.iter().enumerate().flat_map(|(attempt, found)| found.iter().map(move |found| (attempt, found))) {
             let path = self.path(&found.file.digest);
             // Also of objects that are there: the attempt that made them may not have got as far as syncing.
@@ -108,11 +108,12 @@ impl Objects {
         let synced = if together { self.sync_all() } else { Ok(()) };
         for (digest, candidates) in &wanted {
             let path = self.path(digest);
-            let store = |from: &Path| -> io::Result<()> {
+            let mut store = |from: &Path| -> io::Result<()> {
                 if !together {
                     File::open(from)?.sync_all()?;
                 }
-                rename(from, &path)
+                new_folder |= rename(from, &path)?;
+                Ok(())
             };
             let stored = match &synced {
                 Err(error) => Err(io::Error::new(error.kind(), error.to_string())),
@@ -121,6 +122,10 @@ impl Objects {
             if let Err(error) = stored {
                 candidates.iter().for_each(|(attempt, found)| fail(*attempt, found, &error));
             }
+        }
+        if new_folder {
+            // It is an entry in the one above.
+            folders.insert(self.folder.clone());
         }
         let synced = if together {
             self.sync_all()
@@ -142,14 +147,14 @@ impl Objects {
     }
 }
 
-fn rename(from: &Path, to: &Path) -> io::Result<()> {
+/// Says whether the folder had to be made.
+fn rename(from: &Path, to: &Path) -> io::Result<bool> {
     match fs::rename(from, to) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
-            let folder = to.parent().expect("two levels");
-            fs::create_dir_all(folder)?;
-            fs::rename(from, to)
+            fs::create_dir_all(to.parent().expect("two levels"))?;
+            fs::rename(from, to).map(|()| true)
         }
-        other => other,
+        other => other.map(|()| false),
     }
 }
 

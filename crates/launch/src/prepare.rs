@@ -123,10 +123,7 @@ struct Started {
 fn try_start(shared: &Shared, spec: &JobSpec, serial: u32) -> Result<Started, Refusal> {
     command::check_one_environment(spec)?;
     let marker = shared.owner.mark(serial);
-    let checkpoints = spec
-        .checkpoint
-        .as_ref()
-        .map(|declared| Checkpoints::new(&shared.folders.checkpoints, &shared.folders.attempts, spec.attempt.job, declared));
+    let checkpoints = Checkpoints::of(&shared.folders.checkpoints, &shared.folders.attempts, spec);
     let shared_checkpoints = checkpoints.as_ref().map(Checkpoints::shared_folder);
     let variables = variables(shared, spec, marker, shared_checkpoints.as_deref())?;
     let secrets = spec.secrets.iter().filter_map(|name| variables.get(name).cloned()).collect();
