@@ -260,9 +260,11 @@ struct Origin {
 fn source(task: &Task, input: &str) -> Option<FileSource> {
     let declared = task.inputs.iter().find(|other| other.name == input).map(|input| input.source);
     declared.or_else(|| {
-        task.scatter.iter().find(|axis| axis.names.iter().any(|name| name == input)).and_then(|axis| match axis.values {
-            AxisValues::Files { source, .. } => Some(source),
-            _ => None,
+        task.scatter.iter().find(|axis| axis.names.iter().any(|name| name == input)).and_then(|axis| {
+            match axis.values {
+                AxisValues::Files { source, .. } => Some(source),
+                _ => None,
+            }
         })
     })
 }

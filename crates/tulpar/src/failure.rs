@@ -70,9 +70,11 @@ impl Failure {
             Failure::Findings | Failure::Usage { .. } | Failure::Read { .. } => Exit::BadInput,
             Failure::Folder(FolderError::Io { .. }) => Exit::SiteTrouble,
             Failure::Folder(_) => Exit::BadInput,
-            Failure::Cache(_) | Failure::Journal(_) | Failure::Store(_) | Failure::Write { .. } | Failure::Launch(_) => {
-                Exit::SiteTrouble
-            }
+            Failure::Cache(_)
+            | Failure::Journal(_)
+            | Failure::Store(_)
+            | Failure::Write { .. }
+            | Failure::Launch(_) => Exit::SiteTrouble,
             Failure::Drive(DriveError::Journal(_)) => Exit::SiteTrouble,
             Failure::Drive(DriveError::ExecutorGone) | Failure::Bug(_) => Exit::Bug,
             Failure::Site { .. } => Exit::SiteTrouble,

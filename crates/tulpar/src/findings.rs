@@ -41,8 +41,7 @@ fn report<'a>(text: &'a Text<'_>, finding: &'a Diagnostic) -> Vec<Group<'a>> {
                 .path(text.name.as_str())
                 .annotation(AnnotationKind::Primary.span(range(span)).label(finding.label.as_str()));
             for (place, words) in &finding.related {
-                snippet =
-                    snippet.annotation(AnnotationKind::Context.span(range(*place)).label(words.as_str()));
+                snippet = snippet.annotation(AnnotationKind::Context.span(range(*place)).label(words.as_str()));
             }
             title.element(snippet)
         }
@@ -72,8 +71,8 @@ pub(crate) fn views<'a>(text: &'a Text<'_>, findings: &'a [Diagnostic]) -> Vec<F
             let place = finding.span.map(|span| line_column(text.text, &span));
             FindingView {
                 file: &text.name,
-                line: place.map(|place| place.0 as usize),
-                column: place.map(|place| place.1 as usize),
+                line: place.map(|place| place.0),
+                column: place.map(|place| place.1),
                 finding,
             }
         })

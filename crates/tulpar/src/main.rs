@@ -2,6 +2,7 @@
 
 mod ancestry;
 mod arguments;
+mod changes;
 mod conditions;
 mod failure;
 mod findings;

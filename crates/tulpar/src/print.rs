@@ -1,6 +1,6 @@
 //! Words for people: colour only where it is wanted, data to stdout, everything else to stderr.
 
-#![expect(clippy::print_stdout, clippy::print_stderr, reason = "the one place that prints")]
+#![expect(clippy::print_stderr, reason = "the one place that prints")]
 
 use crate::arguments::Color;
 use serde::Serialize;
@@ -109,7 +109,9 @@ pub(crate) fn table(header: &[&str], rows: &[Vec<String>]) {
     let numeric: Vec<bool> = (0..header.len())
         .map(|column| {
             let mut cells = rows.iter().filter_map(|row| row.get(column)).filter(|cell| !cell.is_empty()).peekable();
-            cells.peek().is_some() && cells.all(|cell| cell.starts_with(|first: char| first.is_ascii_digit() || first == '-' || first == '<'))
+            cells.peek().is_some()
+                && cells
+                    .all(|cell| cell.starts_with(|first: char| first.is_ascii_digit() || first == '-' || first == '<'))
         })
         .collect();
     let colour = colour_on_stdout();

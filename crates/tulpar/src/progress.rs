@@ -128,7 +128,12 @@ impl Progress {
         bar.set_length(u64::from(counts.total()));
         bar.set_position(u64::from(counts.settled()));
         let mut parts = Vec::new();
-        let states = [(State::Failed, "failed"), (State::Skipped, "skipped"), (State::Held, "held"), (State::Backoff, "pausing")];
+        let states = [
+            (State::Failed, "failed"),
+            (State::Skipped, "skipped"),
+            (State::Held, "held"),
+            (State::Backoff, "pausing"),
+        ];
         for (state, word) in states {
             if counts.of(state) > 0 {
                 parts.push(format!("{} {word}", counts.of(state)));

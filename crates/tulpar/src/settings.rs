@@ -12,7 +12,8 @@ const USUAL_NAMES: [&str; 4] = ["workflow.yaml", "workflow.yml", "tulpar.yaml", 
 pub(crate) fn read(path: &Path) -> Result<String, Failure> {
     let bytes = std::fs::read(path).map_err(|source| Failure::Read { path: path.to_owned(), source })?;
     String::from_utf8(bytes).map_err(|error| {
-        let line = error.as_bytes()[..error.utf8_error().valid_up_to()].iter().filter(|byte| **byte == b'\n').count() + 1;
+        let line =
+            error.as_bytes()[..error.utf8_error().valid_up_to()].iter().filter(|byte| **byte == b'\n').count() + 1;
         Failure::usage_with(
             format!("{}, line {line}: this is not UTF-8 text", path.display()),
             "save the file as UTF-8",

@@ -41,7 +41,7 @@ impl Finding {
         Self { what, verdict, says: says.into(), to_do: String::new() }
     }
 
-    fn to_do(mut self, words: impl Into<String>) -> Self {
+    fn advise(mut self, words: impl Into<String>) -> Self {
         self.to_do = words.into();
         self
     }
@@ -62,7 +62,7 @@ pub(crate) fn findings(project: &Path, sites: &[Site]) -> Vec<Finding> {
         }
         Err(error) => findings.push(
             Finding::new("folder", Verdict::Bad, format!("{} cannot be written: {error}", project.display()))
-                .to_do("work in a folder of your own, or ask for the permission to write here"),
+                .advise("work in a folder of your own, or ask for the permission to write here"),
         ),
     }
     findings.push(disk(project));
@@ -73,7 +73,7 @@ pub(crate) fn findings(project: &Path, sites: &[Site]) -> Vec<Finding> {
     for site in sites.iter().filter(|site| site.name != "local") {
         findings.push(
             Finding::new("site", Verdict::Warn, format!("`{}` is declared: its tasks run on this machine", site.name))
-                .to_do("good for scheduling studies; do not expect its cores, memory and GPUs to be there"),
+                .advise("good for scheduling studies; do not expect its cores, memory and GPUs to be there"),
         );
     }
     findings
@@ -103,8 +103,10 @@ impl Drop for Place {
 fn task(place: &Path) -> Finding {
     let advice = "look at the message above; `tulpar run` would fail in the same way";
     match run_task(place) {
-        Ok(wall) => Finding::new("task", Verdict::Good, format!("one ran through the launcher in {} ms", wall.as_millis())),
-        Err(words) => Finding::new("task", Verdict::Bad, words).to_do(advice),
+        Ok(wall) => {
+            Finding::new("task", Verdict::Good, format!("one ran through the launcher in {} ms", wall.as_millis()))
+        }
+        Err(words) => Finding::new("task", Verdict::Bad, words).advise(advice),
     }
 }
 
@@ -192,15 +194,21 @@ fn file_system(place: &Path) -> Vec<Finding> {
         match symlink {
             Ok(()) => Finding::new("symbolic links", Verdict::Good, "inputs are linked into sandboxes, not copied"),
             Err(error) => Finding::new("symbolic links", Verdict::Bad, format!("not possible here: {error}"))
-                .to_do("keep the workflow on a local or a POSIX network file system"),
+                .advise("keep the workflow on a local or a POSIX network file system"),
         },
         match (&reflink, &hard_link) {
             (Ok(()), _) => Finding::new("clones", Verdict::Good, "results share their blocks with the cache (reflink)"),
-            (Err(_), Ok(())) => Finding::new("clones", Verdict::Good, "results share the file with the cache (hard link); they are read-only"),
-            (Err(_), Err(error)) => {
-                Finding::new("clones", Verdict::Warn, format!("neither reflinks nor hard links ({error}): results are copied"))
-                    .to_do("expect twice the space; xfs, btrfs and ext4 do better")
-            }
+            (Err(_), Ok(())) => Finding::new(
+                "clones",
+                Verdict::Good,
+                "results share the file with the cache (hard link); they are read-only",
+            ),
+            (Err(_), Err(error)) => Finding::new(
+                "clones",
+                Verdict::Warn,
+                format!("neither reflinks nor hard links ({error}): results are copied"),
+            )
+            .advise("expect twice the space; xfs, btrfs and ext4 do better"),
         },
     ]
 }
@@ -212,10 +220,11 @@ fn disk(project: &Path) -> Finding {
             let inodes = about.f_favail;
             let says = format!("{} free", Bytes(free));
             if free < LITTLE_DISK {
-                Finding::new("disk", Verdict::Warn, says).to_do("make room: `tulpar gc --quota SIZE` shrinks the cache")
+                Finding::new("disk", Verdict::Warn, says)
+                    .advise("make room: `tulpar gc --quota SIZE` shrinks the cache")
             } else if about.f_files > 0 && inodes < 10_000 {
                 Finding::new("disk", Verdict::Warn, format!("{says}, but only {inodes} more files can be made"))
-                    .to_do("remove small files; `tulpar clean` removes old runs")
+                    .advise("remove small files; `tulpar clean` removes old runs")
             } else {
                 Finding::new("disk", Verdict::Good, says)
             }
@@ -230,7 +239,7 @@ fn open_files() -> Finding {
     match limit.maximum {
         Some(most) if most < FEW_FILES => {
             Finding::new("open files", Verdict::Warn, format!("at most {most}; each running task needs about two"))
-                .to_do("raise it: `ulimit -Hn`, or ask the administrator")
+                .advise("raise it: `ulimit -Hn`, or ask the administrator")
         }
         Some(most) => Finding::new("open files", Verdict::Good, format!("up to {most}")),
         None => Finding::new("open files", Verdict::Good, "not limited"),
@@ -244,7 +253,7 @@ fn containers() -> Finding {
         .collect();
     if found.is_empty() {
         Finding::new("containers", Verdict::Missing, "no apptainer, singularity, docker or podman")
-            .to_do("only tasks with `container:` need one; Apptainer needs no root")
+            .advise("only tasks with `container:` need one; Apptainer needs no root")
     } else {
         Finding::new("containers", Verdict::Good, found.join(", "))
     }
@@ -253,7 +262,7 @@ fn containers() -> Finding {
 fn program(name: &str, arguments: &[&str], what: &'static str, advice: &str) -> Finding {
     match first_line(name, arguments) {
         Some(version) => Finding::new(what, Verdict::Good, version),
-        None => Finding::new(what, Verdict::Missing, format!("no {name}")).to_do(advice),
+        None => Finding::new(what, Verdict::Missing, format!("no {name}")).advise(advice),
     }
 }
 
@@ -262,9 +271,9 @@ fn gpus(sites: &[Site]) -> Finding {
     let count: usize = local.map_or(0, |site| site.nodes.iter().map(|node| node.capacity.gpus.len()).sum());
     match (first_line("nvidia-smi", &["--list-gpus"]), count) {
         (None, _) => Finding::new("GPUs", Verdict::Missing, "no nvidia-smi, so no GPUs are seen")
-            .to_do("only tasks with `gpus:` need them; install NVIDIA's driver"),
+            .advise("only tasks with `gpus:` need them; install NVIDIA's driver"),
         (Some(_), 0) => Finding::new("GPUs", Verdict::Warn, "nvidia-smi is there but shows none that may be used")
-            .to_do("look at `nvidia-smi` and at CUDA_VISIBLE_DEVICES"),
+            .advise("look at `nvidia-smi` and at CUDA_VISIBLE_DEVICES"),
         (Some(_), count) => Finding::new("GPUs", Verdict::Good, count.to_string()),
     }
 }

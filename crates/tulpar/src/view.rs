@@ -41,9 +41,8 @@ impl std::fmt::Display for Moment {
 impl Serialize for Moment {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let (year, month, day, hour, minute, second, micros) = self.parts();
-        serializer.collect_str(&format_args!(
-            "{year}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}.{micros:06}Z"
-        ))
+        serializer
+            .collect_str(&format_args!("{year}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}.{micros:06}Z"))
     }
 }
 

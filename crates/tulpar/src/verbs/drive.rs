@@ -91,13 +91,8 @@ pub(crate) fn drive(
             .filter(|state| counts.of(**state) > 0)
             .filter_map(|state| Some((named(*state)?, counts.of(*state))))
             .collect();
-        let view = OutcomeView {
-            run: &folder.name,
-            outcome,
-            tasks,
-            reused: progress.reused,
-            failed: &progress.failures,
-        };
+        let view =
+            OutcomeView { run: &folder.name, outcome, tasks, reused: progress.reused, failed: &progress.failures };
         print::json(&view);
     } else {
         say_next(project, folder, outcome, &progress);
@@ -119,8 +114,7 @@ fn take_up(folder: &RunFolder, saved: SavedRun) -> Result<(Engine, Journal, Vec<
     let version = VERSION.to_owned();
     if !folder.journal().exists() {
         let journal = Journal::create(&folder.journal())?;
-        let first =
-            Event::RunStarted { run: folder.name.clone(), version, plan: plan.digest(), seed: 0 };
+        let first = Event::RunStarted { run: folder.name.clone(), version, plan: plan.digest(), seed: 0 };
         return Ok((engine, journal, vec![first]));
     }
     let (journal, cut) =
@@ -129,8 +123,7 @@ fn take_up(folder: &RunFolder, saved: SavedRun) -> Result<(Engine, Journal, Vec<
         print::warning(&format!("the end of the journal was torn and is cut off: {cut}"));
     }
     if journal.next_seq() == 1 {
-        let first =
-            Event::RunStarted { run: folder.name.clone(), version, plan: plan.digest(), seed: 0 };
+        let first = Event::RunStarted { run: folder.name.clone(), version, plan: plan.digest(), seed: 0 };
         return Ok((engine, journal, vec![first]));
     }
     Ok((engine, journal, vec![Event::RunResumed { version }]))

@@ -72,8 +72,7 @@ fn decide(project: &Project, plan: Plan, policy: Policy) -> Result<DryRunView, F
         true => Some(Cache::open_to_read(&folder)?),
         false => None,
     };
-    let mut engine =
-        Engine::new(Arc::new(plan), policy).map_err(|cycle| Failure::usage(cycle.to_string()))?;
+    let mut engine = Engine::new(Arc::new(plan), policy).map_err(|cycle| Failure::usage(cycle.to_string()))?;
     let mut reasons: BTreeMap<JobId, String> = BTreeMap::new();
     let mut skipped: BTreeMap<JobId, String> = BTreeMap::new();
     let mut reused: BTreeMap<JobId, String> = BTreeMap::new();

@@ -3,12 +3,13 @@
 //! It renders what the engine explains and what the journal recorded; it computes no reason of its own.
 
 use crate::arguments::TaskArguments;
+use crate::changes::{self, FileChanges};
 use crate::failure::{Exit, Failure};
 use crate::history::{self, History};
-use crate::{conditions, print};
 use crate::progress::duration;
 use crate::replay::{self, Named, Replayed, Standing};
 use crate::view::{AttemptView, blame_words, count, reason_lines, state_word};
+use crate::{conditions, print};
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -29,6 +30,9 @@ struct ExplainView {
     /// Why it was run and not reused.
     #[serde(skip_serializing_if = "Option::is_none")]
     ran_because: Option<Reason>,
+    /// Of inputs that changed, the files that did.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    changed_files: Vec<FileChanges>,
     #[serde(skip_serializing_if = "Option::is_none")]
     reused_from: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -113,13 +117,19 @@ fn view(
     let sandbox = last
         .map(|attempt| history::attempt_folder(&replayed.folder, attempt).join("work"))
         .filter(|path| state != State::Done && path.is_dir());
+    let ran_because = reason.or_else(|| without_look(replayed, job)).filter(|_| reused.is_none());
+    let changed_files = match &ran_because {
+        Some(reason) => changes::of(project, replayed, job, reason),
+        None => Vec::new(),
+    };
     Ok(ExplainView {
         run: replayed.folder.name.clone(),
         task: replayed.name(job),
         state: state_word(state, replayed.standing() == Standing::Running),
         standing: replayed.standing(),
         explanation: engine.explain(job),
-        ran_because: reason.or_else(|| without_look(replayed, job)).filter(|_| reused.is_none()),
+        ran_because,
+        changed_files,
         reused_from: reused,
         blame: blame.filter(|_| state == State::Failed),
         chain: if state == State::Skipped { chain(project, replayed, job, causes) } else { Vec::new() },
@@ -243,7 +253,8 @@ fn show(replayed: &Replayed, view: &ExplainView) {
                 print::line("No node of the site can ever give what it asks for.");
             }
             for node in nodes.iter().take(20) {
-                let lacks = if node.lacks.is_empty() { "has room; it is next".to_owned() } else { node.lacks.join("; ") };
+                let lacks =
+                    if node.lacks.is_empty() { "has room; it is next".to_owned() } else { node.lacks.join("; ") };
                 print::line(&format!("  {}: {lacks}", node.node));
             }
         }
@@ -264,6 +275,7 @@ fn show(replayed: &Replayed, view: &ExplainView) {
         Explanation::Settled { state, excused, .. } => show_settled(view, *state, *excused),
     }
     show_reason(view);
+    show_changed_files(view);
     show_attempts(view);
     say_next(replayed, view);
 }
@@ -312,6 +324,15 @@ fn show_reason(view: &ExplainView) {
         _ => {
             print::line(&format!("{ran} because, since the last good run of it:"));
             lines.iter().for_each(|line| print::line(&format!("  {line}")));
+        }
+    }
+}
+
+fn show_changed_files(view: &ExplainView) {
+    for changes in &view.changed_files {
+        let words = changes.words();
+        if !words.is_empty() {
+            print::line(&format!("  files of `{}` since {}: {words}", changes.input, changes.since));
         }
     }
 }

@@ -42,7 +42,9 @@ pub(crate) fn gc(folder: Option<&Path>, arguments: &GcArguments) -> Result<ExitC
             continue;
         }
         for job in (0..replayed.engine.graph().len()).map(JobId::from) {
-            keep.objects.extend(replayed.engine.outputs(job).into_iter().flat_map(|files| files.iter()).map(|file| file.digest));
+            keep.objects.extend(
+                replayed.engine.outputs(job).into_iter().flat_map(|files| files.iter()).map(|file| file.digest),
+            );
         }
         keep.runs.insert(name.clone());
         kept_for.push(name);
@@ -88,7 +90,11 @@ fn show(view: &GcView) {
             holders.push(format!("{} going on", count(view.live_runs as usize, "run")));
         }
         if !view.kept_for.is_empty() {
-            holders.push(format!("{} that can be resumed ({})", count(view.kept_for.len(), "run"), view.kept_for.join(", ")));
+            holders.push(format!(
+                "{} that can be resumed ({})",
+                count(view.kept_for.len(), "run"),
+                view.kept_for.join(", ")
+            ));
         }
         print::note(&format!("More than the quota of {} stays, for {}.", Bytes(view.quota), holders.join(" and ")));
         if let Some(first) = view.kept_for.first() {

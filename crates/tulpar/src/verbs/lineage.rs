@@ -2,8 +2,8 @@
 //!
 //! A file is known by its content first, so that a renamed copy is found too and an edited one is noticed.
 
-use crate::arguments::LineageArguments;
 use crate::ancestry::{self, Made};
+use crate::arguments::LineageArguments;
 use crate::failure::{Exit, Failure};
 use crate::{ancestry::Depth, print, projection, replay};
 use serde::Serialize;
@@ -71,7 +71,9 @@ pub(crate) fn lineage(folder: Option<&Path>, arguments: &LineageArguments) -> Re
         data_of: Vec::new(),
     };
     match producer {
-        Some(producer) => view.made = Some(Box::new(ancestry::made(&project, &store, &producer, Depth(arguments.depth))?)),
+        Some(producer) => {
+            view.made = Some(Box::new(ancestry::made(&project, &store, &producer, Depth(arguments.depth))?))
+        }
         None => view.data_of = data_uses(&project, &path, digest)?,
     }
     if view.made.is_none() && view.data_of.is_empty() {
@@ -107,10 +109,7 @@ fn place(project: &Project, file: &Path) -> Result<PathBuf, Failure> {
 fn content(path: &Path) -> Result<Option<(Digest, u64)>, Failure> {
     let failed = |source| Failure::Read { path: path.to_owned(), source };
     if path.is_dir() {
-        return Err(Failure::usage_with(
-            format!("{} is a directory", path.display()),
-            "name one of the files in it",
-        ));
+        return Err(Failure::usage_with(format!("{} is a directory", path.display()), "name one of the files in it"));
     }
     match File::open(path) {
         Ok(mut file) => tulpar_exec::data::hash_file(&mut file).map(Some).map_err(failed),
@@ -179,7 +178,10 @@ fn users(plan: &Plan, data: DataId) -> Vec<String> {
         .iter()
         .filter(|task| {
             task.inputs.iter().any(|input| wants(&input.source))
-                || task.scatter.iter().any(|axis| matches!(&axis.values, AxisValues::Files { source, .. } if wants(source)))
+                || task
+                    .scatter
+                    .iter()
+                    .any(|axis| matches!(&axis.values, AxisValues::Files { source, .. } if wants(source)))
         })
         .map(|task| task.name.clone())
         .collect()

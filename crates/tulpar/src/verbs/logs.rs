@@ -86,10 +86,9 @@ fn refuse_what_never_ran(replayed: &Replayed, job: JobId) -> Result<(), Failure>
             format!("{task} did not run in {run}: it was reused from {from}"),
             format!("its words are there, while that run is kept: `tulpar logs '{task}' --run {from}`"),
         ),
-        None => Failure::usage_with(
-            format!("{task} has not run in {run}"),
-            format!("`tulpar explain '{task}'` says why"),
-        ),
+        None => {
+            Failure::usage_with(format!("{task} has not run in {run}"), format!("`tulpar explain '{task}'` says why"))
+        }
     })
 }
 
@@ -106,7 +105,12 @@ fn file_name(stream: Stream) -> &'static str {
 }
 
 /// The file of a stream from where the last `tail` lines begin; none when nothing was written.
-fn open(replayed: &Replayed, attempt: AttemptId, stream: Stream, tail: Option<usize>) -> Result<Option<(PathBuf, File)>, Failure> {
+fn open(
+    replayed: &Replayed,
+    attempt: AttemptId,
+    stream: Stream,
+    tail: Option<usize>,
+) -> Result<Option<(PathBuf, File)>, Failure> {
     let path = attempt_folder(&replayed.folder, attempt).join(file_name(stream));
     let failed = |source| Failure::Read { path: path.clone(), source };
     let mut file = match File::open(&path) {
@@ -160,7 +164,8 @@ fn show(replayed: &Replayed, attempt: AttemptId, streams: &[Stream], tail: Optio
                 print::note(&format!("{task}, attempt {}, {name}:", attempt.n));
                 let mut portion = vec![0; 1 << 20];
                 loop {
-                    let read = file.read(&mut portion).map_err(|source| Failure::Read { path: path.clone(), source })?;
+                    let read =
+                        file.read(&mut portion).map_err(|source| Failure::Read { path: path.clone(), source })?;
                     if read == 0 {
                         break;
                     }

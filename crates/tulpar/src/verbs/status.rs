@@ -390,7 +390,8 @@ fn say_next(view: &StatusView) {
 
 fn show_sets(sets: &[SetView]) {
     let header = [
-        "set", "tasks", "done", "reused", "running", "failed", "skipped", "mean", "max", "memory", "cpu", "read", "written",
+        "set", "tasks", "done", "reused", "running", "failed", "skipped", "mean", "max", "memory", "cpu", "read",
+        "written",
     ];
     let seconds = |value: Option<f64>| value.map(|value| duration(Duration::from_secs_f64(value))).unwrap_or_default();
     let bytes = |value: Option<u64>| value.map(|value| Bytes(value).to_string()).unwrap_or_default();
@@ -418,7 +419,11 @@ fn show_sets(sets: &[SetView]) {
     print::table(&header, &rows);
     for set in sets {
         if let Some(sources) = &set.known_when {
-            print::line(&format!("{}: not expanded yet; its tasks are known when {} has run", set.name, sources.join(", ")));
+            print::line(&format!(
+                "{}: not expanded yet; its tasks are known when {} has run",
+                set.name,
+                sources.join(", ")
+            ));
         }
     }
 }

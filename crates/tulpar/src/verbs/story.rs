@@ -53,7 +53,12 @@ pub(crate) fn story(folder: Option<&Path>, arguments: &TaskArguments) -> Result<
     if arguments.json {
         let views: Vec<EventView<'_>> = entries
             .iter()
-            .map(|entry| EventView { seq: entry.seq, at: Moment(entry.at), task: task_of(&entry.event), event: &entry.event })
+            .map(|entry| EventView {
+                seq: entry.seq,
+                at: Moment(entry.at),
+                task: task_of(&entry.event),
+                event: &entry.event,
+            })
             .collect();
         print::json(&views);
         return Ok(Exit::Done.into());
@@ -108,12 +113,9 @@ fn words(replayed: &Replayed, entry: &Entry) -> String {
         Event::Reused { run, outputs, .. } => {
             format!("reused from {run}: {}", count(outputs.len(), "file"))
         }
-        Event::Submitted { attempt, request, placement } => format!(
-            "attempt {} submitted to {} for {}",
-            attempt.n,
-            place(replayed, placement),
-            request_words(request)
-        ),
+        Event::Submitted { attempt, request, placement } => {
+            format!("attempt {} submitted to {} for {}", attempt.n, place(replayed, placement), request_words(request))
+        }
         Event::Started { attempt } => format!("attempt {} started", attempt.n),
         Event::Held { attempt, reason } => format!("attempt {} held by the site: {reason}", attempt.n),
         Event::Released { attempt } => format!("attempt {} released", attempt.n),

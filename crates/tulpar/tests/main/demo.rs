@@ -269,7 +269,10 @@ fn lineage_knows_a_copy_by_its_content_and_an_edited_result_by_its_place() {
     "#);
     std::fs::remove_file(scene.path("results/best.txt")).unwrap();
     let gone = scene.tulpar("lineage results/best.txt").done();
-    assert!(gone.out.starts_with("results/best.txt: the file is not there any more\nmade by best in galaxies-1\n"), "{gone}");
+    assert!(
+        gone.out.starts_with("results/best.txt: the file is not there any more\nmade by best in galaxies-1\n"),
+        "{gone}"
+    );
 }
 
 #[test]
@@ -365,7 +368,10 @@ fn sites_lists_this_machine_and_check_tries_it() {
     assert!(!scene.path(".tulpar").exists());
     // Nobody can make a folder in /proc.
     let bad = scene.tulpar("-C /proc sites check").expect(3);
-    assert!(bad.out.starts_with("bad      folder: /proc cannot be written") && bad.out.ends_with("tasks cannot run here\n"), "{bad}");
+    assert!(
+        bad.out.starts_with("bad      folder: /proc cannot be written") && bad.out.ends_with("tasks cannot run here\n"),
+        "{bad}"
+    );
 }
 
 #[test]
@@ -400,7 +406,11 @@ fn colour_is_for_terminals_or_on_demand() {
     let on_terminal = |scene: &Scene, no_color: Option<&str>| {
         let line = format!("{} status", env!("CARGO_BIN_EXE_tulpar"));
         let mut command = Command::new("script");
-        command.args(["-qec", &line, "/dev/null"]).current_dir(scene.path("")).env_remove("NO_COLOR").env("TERM", "xterm");
+        command
+            .args(["-qec", &line, "/dev/null"])
+            .current_dir(scene.path(""))
+            .env_remove("NO_COLOR")
+            .env("TERM", "xterm");
         if let Some(value) = no_color {
             command.env("NO_COLOR", value);
         }

@@ -96,7 +96,8 @@ tasks:
 
 #[test]
 fn an_output_that_was_not_written_is_named() {
-    let scene = Scene::new("workflow: bad\ntasks:\n  make: {out: {a: a.txt, b: b.txt}, run: 'echo > a.txt; echo > c.txt'}\n");
+    let scene =
+        Scene::new("workflow: bad\ntasks:\n  make: {out: {a: a.txt, b: b.txt}, run: 'echo > a.txt; echo > c.txt'}\n");
     scene.tulpar("run").expect(1);
     insta::assert_snapshot!(scene.tulpar("explain make"), @r#"
     exit code 0
@@ -248,7 +249,8 @@ tasks:
     scene.tulpar("run").done();
     assert_eq!(scene.read("results/model.txt"), "3\n");
     let view = scene.tulpar("explain train --json").done().json();
-    let endings: Vec<String> = view["attempts"].as_array().unwrap().iter().map(|attempt| attempt["ending"].to_string()).collect();
+    let endings: Vec<String> =
+        view["attempts"].as_array().unwrap().iter().map(|attempt| attempt["ending"].to_string()).collect();
     assert_eq!(endings, [r#""checkpointed""#, r#""checkpointed""#, r#"{"exit":0}"#]);
 }
 

@@ -221,6 +221,7 @@ fn filters() -> insta::Settings {
 }
 
 /// Says loudly that something could not be tried here; `./test` counts these.
+#[expect(clippy::print_stderr, reason = "for whoever runs the tests")]
 pub(crate) fn skipped(why: &str) {
     eprintln!("SKIPPED: {why}");
     if let Some(path) = std::env::var_os("TULPAR_SKIPS") {

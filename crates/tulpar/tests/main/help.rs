@@ -7,8 +7,23 @@ fn the_help_of_every_verb_is_as_it_was() {
     let scene = Scene::empty();
     insta::assert_snapshot!("help", scene.tulpar("--help").done().out);
     for verb in [
-        "demo", "check", "run", "resume", "status", "explain", "story", "logs", "outputs", "lineage", "cancel", "runs",
-        "clean", "gc", "sites", "schema", "completion",
+        "demo",
+        "check",
+        "run",
+        "resume",
+        "status",
+        "explain",
+        "story",
+        "logs",
+        "outputs",
+        "lineage",
+        "cancel",
+        "runs",
+        "clean",
+        "gc",
+        "sites",
+        "schema",
+        "completion",
     ] {
         insta::assert_snapshot!(format!("help_{verb}"), scene.tulpar(&format!("{verb} --help")).done().out);
     }

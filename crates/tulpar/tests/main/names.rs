@@ -30,7 +30,9 @@ tasks:
 #[test]
 fn a_task_that_prints_its_secret_does_so_only_in_its_own_log() {
     const SECRET: &str = "s3cr3t-hunter2-value";
-    let scene = Scene::new("workflow: secret\ntasks:\n  leak: {secrets: [API_TOKEN], run: 'echo \"it is $API_TOKEN\" >&2; exit 1'}\n");
+    let scene = Scene::new(
+        "workflow: secret\ntasks:\n  leak: {secrets: [API_TOKEN], run: 'echo \"it is $API_TOKEN\" >&2; exit 1'}\n",
+    );
     let mut command = scene.command(&["run"]);
     command.env("API_TOKEN", SECRET);
     let said = scene.say(command).expect(1);
@@ -52,7 +54,9 @@ fn files_with(scene: &Scene, text: &str) -> Vec<PathBuf> {
 
 #[test]
 fn a_secret_from_the_configuration_folder_works_and_a_missing_one_is_named() {
-    let scene = Scene::new("workflow: secret\ntasks:\n  use: {secrets: [API_TOKEN], out: {o: o.txt}, run: 'echo $API_TOKEN > {o}'}\n");
+    let scene = Scene::new(
+        "workflow: secret\ntasks:\n  use: {secrets: [API_TOKEN], out: {o: o.txt}, run: 'echo $API_TOKEN > {o}'}\n",
+    );
     let said = scene.tulpar("run").expect(1);
     assert!(said.err.contains("API_TOKEN"), "{said}");
     let folder = scene.home(".config/tulpar/secrets");
@@ -77,8 +81,20 @@ tasks:
 ",
     );
     let names = [
-        "a b.txt", "it's.txt", "say \"hi\".txt", "$HOME.txt", "; rm -rf x.txt", "-n.txt", "*.txt", "ünï.txt",
-        "{brace}.txt", "back\\slash.txt", "a&b|c>d.txt", "#x.txt", "~.txt", "!bang.txt",
+        "a b.txt",
+        "it's.txt",
+        "say \"hi\".txt",
+        "$HOME.txt",
+        "; rm -rf x.txt",
+        "-n.txt",
+        "*.txt",
+        "ünï.txt",
+        "{brace}.txt",
+        "back\\slash.txt",
+        "a&b|c>d.txt",
+        "#x.txt",
+        "~.txt",
+        "!bang.txt",
     ];
     for name in names {
         scene.write(&format!("d/{name}"), name);

@@ -3,7 +3,8 @@
 use super::harness::Scene;
 use std::collections::{BTreeMap, BTreeSet};
 
-const SITE: &str = "sites: {summit: {nodes: 16, cpus: 168, memory: 512 GB, gpus: 6, gpu_memory: 16 GB, gpu_capability: 7.0}}\n";
+const SITE: &str =
+    "sites: {summit: {nodes: 16, cpus: 168, memory: 512 GB, gpus: 6, gpu_memory: 16 GB, gpu_capability: 7.0}}\n";
 
 #[test]
 fn a_pretended_site_is_listed() {
@@ -45,7 +46,10 @@ tasks:
         let seen = scene.read(&format!("results/seen/{i}.txt")).trim().to_owned();
         let given: Vec<&str> = attempt["gpus"].as_array().unwrap().iter().map(|gpu| gpu.as_str().unwrap()).collect();
         assert_eq!(seen, given.join(","));
-        by_node.entry(attempt["node"].as_str().unwrap().to_owned()).or_default().extend(given.iter().map(|gpu| (*gpu).to_owned()));
+        by_node
+            .entry(attempt["node"].as_str().unwrap().to_owned())
+            .or_default()
+            .extend(given.iter().map(|gpu| (*gpu).to_owned()));
     }
     assert!(by_node.len() >= 12, "{by_node:?}");
     for (node, devices) in &by_node {
