@@ -1,9 +1,11 @@
 //! The command line, seen from outside: the real binary in a temporary folder, its exit code, stdout and stderr.
 
 mod main {
+    mod architecture;
     mod choosing;
     mod crash;
     mod demo;
+    mod docs;
     mod failing;
     mod harness;
     mod help;

@@ -3,6 +3,7 @@
 use super::{Engine, Step};
 use crate::event::{Action, Blame, Event};
 use crate::ids::AttemptId;
+use crate::job::{Ending, Report, Usage};
 use crate::units::Timestamp;
 
 impl Engine {
@@ -26,9 +27,25 @@ impl Engine {
             let gpus = self.nodes.names_gpu(share);
             let spec = self.spec_context().spec(attempt, &request, node, gpus);
             self.record(now, Event::Submitted { attempt, request, placement }, step);
-            step.actions.push(Action::Submit(Box::new(spec)));
+            match spec {
+                Ok(spec) => step.actions.push(Action::Submit(Box::new(spec))),
+                Err(error) => self.refuse(now, attempt, error.to_string(), step),
+            }
             classes.extend(self.ready.head(class).map(|head| (head, class)));
         }
         self.skip_doomed(now, step);
+    }
+
+    /// Ends an attempt that cannot even be handed over.
+    fn refuse(&mut self, now: Timestamp, attempt: AttemptId, why: String, step: &mut Step) {
+        let report = Report {
+            ending: Ending::Refused(why),
+            started: now,
+            ended: now,
+            usage: Usage::default(),
+            outputs: Vec::new(),
+            stderr_tail: String::new(),
+        };
+        self.ended(now, attempt, Box::new(report), step);
     }
 }

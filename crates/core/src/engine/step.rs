@@ -121,7 +121,7 @@ impl Engine {
         condition::holds(when, &lookup)
     }
 
-    fn ended(&mut self, now: Timestamp, attempt: AttemptId, report: Box<Report>, step: &mut Step) {
+    pub(super) fn ended(&mut self, now: Timestamp, attempt: AttemptId, report: Box<Report>, step: &mut Step) {
         let job = attempt.job;
         let ending = report.ending.clone();
         self.record(now, Event::Ended { attempt, report }, step);

@@ -6,7 +6,7 @@ use crate::event::Key;
 use crate::ids::{AttemptId, Digest, JobId};
 use crate::job::{CommandLine, InputFile, InputFiles, JobSpec, OutputFile, OutputSpec, Source};
 use crate::resources::Request;
-use crate::workflow::template::{self, Values};
+use crate::workflow::template::{self, TemplateError, Values};
 use crate::workflow::{FileSource, Limits, OutputKind, Run, Settings, Task, Template, Value};
 use std::sync::Arc;
 
@@ -18,12 +18,19 @@ pub struct SpecContext<'a> {
 }
 
 impl<'a> SpecContext<'a> {
-    /// Everything that is needed to run one attempt of a job whose inputs exist.
-    pub fn spec(&self, attempt: AttemptId, request: &Request, node: &str, gpus: Vec<String>) -> JobSpec {
+    /// Everything that is needed to run one attempt of a job whose inputs exist. An error when a file's
+    /// name, known only now, cannot be written safely where the command wants it.
+    pub fn spec(
+        &self,
+        attempt: AttemptId,
+        request: &Request,
+        node: &str,
+        gpus: Vec<String>,
+    ) -> Result<JobSpec, TemplateError> {
         let task = self.task(attempt.job);
         let environment = &task.settings.environment;
         let names = self.names(attempt.job);
-        let command = names.command(task);
+        let command = names.command(task)?;
         let lists: Vec<String> = names.lists(task);
         let variables = environment
             .variables
@@ -39,7 +46,7 @@ impl<'a> SpecContext<'a> {
                 InputFiles { list, ..input }
             })
             .collect();
-        JobSpec {
+        Ok(JobSpec {
             attempt,
             name: self.graph.name(attempt.job),
             command,
@@ -55,7 +62,7 @@ impl<'a> SpecContext<'a> {
             milli_cpus: request.milli_cpus,
             gpus,
             node: node.to_owned(),
-        }
+        })
     }
 
     /// What decides whether an earlier result may stand for this job.
@@ -63,10 +70,12 @@ impl<'a> SpecContext<'a> {
         let task = self.task(job);
         let names = self.names(job);
         let command = match names.command(task) {
-            CommandLine::Shell { shell, line } => format!("{shell} -c {line}"),
-            CommandLine::Arguments(arguments) => {
+            Ok(CommandLine::Shell { shell, line }) => format!("{shell} -c {line}"),
+            Ok(CommandLine::Arguments(arguments)) => {
                 serde_json::to_string(&arguments).expect("strings are plain data")
             }
+            // It will be refused before it runs, so its key is never used.
+            Err(error) => error.to_string(),
         };
         let outputs = names
             .outputs
@@ -190,15 +199,7 @@ impl<'a> SpecContext<'a> {
 
 /// The content of some files under their names, whatever their order.
 pub(super) fn files_digest(files: &[InputFile]) -> Digest {
-    let mut sorted: Vec<(&str, Digest)> = files.iter().map(|file| (file.path.as_str(), file.digest)).collect();
-    sorted.sort_unstable();
-    let mut hasher = blake3::Hasher::new();
-    for (path, digest) in sorted {
-        hasher.update(path.as_bytes());
-        hasher.update(b"\0");
-        hasher.update(&digest.0);
-    }
-    Digest(*hasher.finalize().as_bytes())
+    crate::key::files_digest(files.iter().map(|file| (file.path.as_str(), file.digest)))
 }
 
 /// What the names in a job's templates mean.
@@ -210,26 +211,26 @@ struct Names<'a> {
 }
 
 impl Names<'_> {
-    fn command(&self, task: &Task) -> CommandLine {
+    fn command(&self, task: &Task) -> Result<CommandLine, TemplateError> {
+        let mut look_up = |name: &str, attribute: &str| self.look_up(name, attribute);
         match &task.run {
-            Run::Shell(line) => CommandLine::Shell {
-                shell: task.settings.shell.clone().unwrap_or_else(|| "sh".to_owned()),
-                line: template::shell(&line.0, &mut |name, attribute| self.look_up(name, attribute)).unwrap_or_else(as_written(line)),
-            },
-            Run::Arguments(arguments) => CommandLine::Arguments(
-                arguments
-                    .iter()
-                    .flat_map(|argument| {
-                        template::argument(&argument.0, &mut |name, attribute| self.look_up(name, attribute))
-                            .unwrap_or_else(|_| vec![argument.0.to_string()])
-                    })
-                    .collect(),
-            ),
+            Run::Shell(line) => {
+                let shell = task.settings.shell.clone().unwrap_or_else(|| "sh".to_owned());
+                Ok(CommandLine::Shell { shell, line: template::shell(&line.0, &mut look_up)? })
+            }
+            Run::Arguments(arguments) => {
+                let mut words = Vec::new();
+                for argument in arguments {
+                    words.extend(template::argument(&argument.0, &mut look_up)?);
+                }
+                Ok(CommandLine::Arguments(words))
+            }
         }
     }
 
+    /// Of paths and variables: reading has refused every name that is not known.
     fn plain(&self, template: &Template) -> String {
-        template::plain(&template.0, &mut |name, attribute| self.look_up(name, attribute)).unwrap_or_else(as_written(template))
+        template::plain(&template.0, &mut |name, attribute| self.look_up(name, attribute)).unwrap_or_else(|_| template.0.to_string())
     }
 
     /// Inputs of which some template wants the list file.
@@ -296,11 +297,6 @@ fn output_values(output: &OutputSpec, attribute: &str) -> Option<Values<'static>
         ("", _) | ("dir", OutputKind::Directory) => Some(Values::one(output.path.clone())),
         _ => None,
     }
-}
-
-/// Reading the workflow has refused every template that cannot be rendered.
-fn as_written<E>(template: &Template) -> impl FnOnce(E) -> String + '_ {
-    |_| template.0.to_string()
 }
 
 fn list_path(name: &str) -> String {

@@ -6,12 +6,13 @@ use crate::findings::{self, Text};
 use crate::print;
 use crate::settings;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use std::collections::BTreeSet;
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 use tulpar_core::diagnostic::Diagnostic;
 use tulpar_core::ids::SetId;
 use tulpar_core::plan::Plan;
-use tulpar_core::workflow::{self, Workflow};
+use tulpar_core::workflow::{self, DataSource, FileSource, Run, Workflow};
 use tulpar_exec::data::{self, Resolved};
 use tulpar_exec::folder::Project;
 
@@ -54,6 +55,7 @@ pub(crate) fn prepare(folder: Option<&Path>, choice: &WorkflowChoice) -> Result<
         let resolved = list_data(&project, &workflow);
         findings.extend(data_findings(&workflow, &resolved));
         findings.extend(workflow::check(&workflow, Some(&resolved.files), Some(&site)));
+        findings.extend(unseen_files(project.root(), &workflow));
         let environments = tulpar_exec::environments::environments(project.root(), &project.cache(), &workflow);
         let mut made = Plan::new(workflow, resolved.files, site);
         made.environments = environments;
@@ -94,6 +96,40 @@ fn data_findings(workflow: &Workflow, resolved: &Resolved) -> Vec<Diagnostic> {
             Diagnostic::error("W040", entry.span, format!("data `{}`: {}{more}", entry.name, problem.error))
         })
         .collect()
+}
+
+/// A task sees only its inputs: `python train.py` needs `train.py` declared. Said before it fails.
+fn unseen_files(project: &Path, workflow: &Workflow) -> Vec<Diagnostic> {
+    const MOST_TASKS: usize = 1000;
+    let mut found: Vec<Diagnostic> = Vec::new();
+    let mut seen = BTreeSet::new();
+    for task in workflow.tasks.iter().take(MOST_TASKS) {
+        let texts: Vec<&str> = match &task.run {
+            Run::Shell(line) => line.0.split_whitespace().collect(),
+            Run::Arguments(words) => words.iter().map(|word| &*word.0).collect(),
+        };
+        for word in texts {
+            let plain = !word.starts_with(['/', '-', '.']) && word.contains('.') && !word.contains(['{', '$', '*']);
+            let inputs = task.inputs.iter().filter_map(|input| match input.source {
+                FileSource::Data(data) => Some(&workflow.data[data.index()].source),
+                FileSource::Output { .. } => None,
+            });
+            let covered = inputs.into_iter().any(|source| match source {
+                DataSource::File(path) => path == word,
+                DataSource::Directory(path) => word.starts_with(path.as_str()),
+                _ => true,
+            });
+            if plain && !covered && seen.insert((task.name.as_str(), word)) && project.join(word).is_file() {
+                let name = word.rsplit('/').next().unwrap_or(word).split('.').next().unwrap_or("script");
+                found.push(
+                    Diagnostic::warning("W041", task.span, format!("task `{}` will not see `{word}`", task.name))
+                        .label("a task sees only its declared inputs")
+                        .help(format!("declare it under `data:` as `{name}: {word}` and write `in: [{name}]` and `{{{name}}}`")),
+                );
+            }
+        }
+    }
+    found
 }
 
 /// The task sets with these names.

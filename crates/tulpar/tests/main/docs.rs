@@ -1,0 +1,92 @@
+//! The documentation is run: every example workflow, every command of the tour and of the tables.
+
+use super::harness::Scene;
+use std::path::PathBuf;
+
+fn document(name: &str) -> String {
+    let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../..").join(name);
+    std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{name}: {error}"))
+}
+
+/// The fenced blocks with exactly this tag.
+fn blocks(text: &str, tag: &str) -> Vec<String> {
+    let mut found = Vec::new();
+    let mut inside: Option<String> = None;
+    let mut other = false;
+    for line in text.lines() {
+        match (&mut inside, line.strip_prefix("```")) {
+            (Some(block), None) => {
+                block.push_str(line);
+                block.push('\n');
+            }
+            (Some(_), Some(_)) => found.extend(inside.take()),
+            (None, Some(_)) if other => other = false,
+            (None, Some(rest)) if rest == tag => inside = Some(String::new()),
+            (None, Some(_)) => other = true,
+            (None, None) => {}
+        }
+    }
+    found
+}
+
+#[test]
+fn every_example_workflow_runs() {
+    let mut count = 0;
+    for name in ["docs/workflow.md", "README.md"] {
+        for block in blocks(&document(name), "yaml") {
+            assert!(block.contains("workflow:"), "{name}: not a workflow; tag it `yaml fragment`:\n{block}");
+            let scene = Scene::new(&block);
+            scene.tulpar("check").done();
+            scene.tulpar("run").done();
+            count += 1;
+        }
+    }
+    assert!(count >= 6, "only {count} examples were found");
+}
+
+#[test]
+fn the_tour_of_the_readme_works_as_written() {
+    let readme = document("README.md");
+    let scene = Scene::new(&blocks(&readme, "yaml")[0]);
+    let commands: Vec<&str> = readme
+        .lines()
+        .filter_map(|line| line.strip_prefix("    tulpar "))
+        .map(|line| line.split("  #").next().unwrap_or(line).trim())
+        .collect();
+    assert!(commands.len() >= 6, "{commands:?}");
+    for command in commands {
+        scene.tulpar(command).done();
+    }
+}
+
+#[test]
+fn the_commands_in_the_tables_about_running_work() {
+    let text = document("docs/running.md");
+    let scene = Scene::new(
+        "workflow: documented\nparams: {epochs: 1}\ntasks:\n  train:\n    out: {model: model.txt}\n    run: echo {epochs} > {model}\n",
+    );
+    scene.tulpar("run").done();
+    let mut count = 0;
+    for line in text.lines() {
+        let Some(command) = line.strip_prefix("| `tulpar ").and_then(|rest| rest.split('`').next()) else { continue };
+        let words: Vec<&str> = command
+            .split_whitespace()
+            .filter_map(|word| match word {
+                "TASK" => Some("train"),
+                "FILE" => Some("results/model.txt"),
+                word if word.starts_with('[') => None,
+                word => Some(word),
+            })
+            .collect();
+        if words.contains(&"logs") {
+            // Only what ran has written anything.
+            scene.tulpar("run --force train").done();
+        }
+        scene.tulpar(&words.join(" ")).done();
+        count += 1;
+    }
+    assert!(count >= 14, "only {count} commands were found");
+    let sites = blocks(&text, "yaml sites");
+    scene.write("sites.yaml", &sites[0]);
+    scene.tulpar("sites").done();
+}
