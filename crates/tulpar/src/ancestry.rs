@@ -163,7 +163,10 @@ impl Walk<'_> {
         let attempt = origin.and_then(|origin| origin.attempt.as_ref());
         let engine = &self.replayed.engine;
         let first = AttemptId { job, n: 1 };
-        let spec: JobSpec = engine.spec_context().spec(first, engine.request(job), "", Vec::new());
+        let spec: JobSpec = engine
+            .spec_context()
+            .spec(first, engine.request(job), "", Vec::new())
+            .map_err(|error| Failure::Bug(format!("a job that ran has no command: {error}")))?;
         let plan = engine.plan();
         let software = [&spec.container, &spec.venv, &spec.conda]
             .into_iter()
