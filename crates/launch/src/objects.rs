@@ -117,7 +117,16 @@ impl Objects {
             };
             let stored = match &synced {
                 Err(error) => Err(io::Error::new(error.kind(), error.to_string())),
-                Ok(()) => candidates.iter().fold(Err(io::ErrorKind::NotFound.into()), |stored, (_, found)| stored.or_else(|_| store(&found.from))),
+                Ok(()) => {
+                    let mut stored = Err(io::ErrorKind::NotFound.into());
+                    for (_, found) in candidates {
+                        stored = store(&found.from);
+                        if stored.is_ok() {
+                            break;
+                        }
+                    }
+                    stored
+                }
             };
             if let Err(error) = stored {
                 candidates.iter().for_each(|(attempt, found)| fail(*attempt, found, &error));

@@ -115,16 +115,11 @@ pub(crate) fn reap(pid: i32, buffer: &mut Vec<u8>) -> io::Result<(Left, Usage)> 
     let mut status = 0;
     // SAFETY: plain data for the kernel to fill in.
     let mut used: libc::rusage = unsafe { std::mem::zeroed() };
-    loop {
-        // SAFETY: both pointers are to living locals.
-        match unsafe { libc::wait4(pid, &mut status, 0, &mut used) } {
-            -1 => {
-                let error = io::Error::last_os_error();
-                if error.kind() != io::ErrorKind::Interrupted {
-                    return Err(error);
-                }
-            }
-            _ => break,
+    // SAFETY: both pointers are to living locals.
+    while unsafe { libc::wait4(pid, &mut status, 0, &mut used) } == -1 {
+        let error = io::Error::last_os_error();
+        if error.kind() != io::ErrorKind::Interrupted {
+            return Err(error);
         }
     }
     let left = if libc::WIFSIGNALED(status) {

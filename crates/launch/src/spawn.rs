@@ -198,9 +198,10 @@ extern "C" fn child(orders: *mut libc::c_void) -> libc::c_int {
 unsafe fn lower(which: libc::c_int, soft: u64) {
     // SAFETY: plain data, and the pointers are to a living local.
     unsafe {
-        let mut limit: libc::rlimit64 = std::mem::zeroed();
+        // As the kernel has it: soft, hard. The types of the C libraries differ.
+        let mut limit = [0u64; 2];
         if libc::syscall(libc::SYS_prlimit64, 0, which, ptr::null::<u8>(), &mut limit) == 0 {
-            limit.rlim_cur = soft;
+            limit[0] = soft;
             libc::syscall(libc::SYS_prlimit64, 0, which, &limit, ptr::null::<u8>());
         }
     }

@@ -105,7 +105,9 @@ fn a_task_within_its_memory_is_left_alone() {
 fn cancelling_ends_the_whole_tree_also_what_left_the_group() {
     let scene = Scene::new();
     let pids = scene.fifo("pids");
-    scene.launch(shell(&format!("setsid sh -c 'trap \"\" TERM; sleep 1000 & echo $! > {}; wait' & wait", pids.0.display())));
+    let mut spec = shell(&format!("setsid sh -c 'trap \"\" TERM; sleep 1000 & echo $! > {}; wait' & wait", pids.0.display()));
+    spec.limits.grace = Some(Duration::from_millis(200));
+    scene.launch(spec);
     let sleeper = pidfd(&pids.read());
     scene.launcher().cancel(&[attempt(1, 1)], Ending::Preempted);
     assert_eq!(scene.ended().1.ending, Ending::Preempted);
