@@ -245,7 +245,7 @@ mod tests {
         fs::write(root.join("mine"), "mine").unwrap();
         let input = InputFile { path: "in.npy".into(), source: Source::Path("mine".into()), size: 4, digest: Digest::of(b"mine") };
         let inputs = [InputFiles { name: "in".into(), files: [input].into(), list: None }];
-        let shower = || Shower { project: &root, objects: &root, work: &work };
+        let shower = || Shower { project: &root, objects: &root, work: &work, links: &root };
         shower().show(&inputs).unwrap();
         prepare(&work);
         match collect(&work, outputs, &Shown::new(&inputs, shower())).unwrap() {

@@ -3,7 +3,7 @@
 use crate::checkpoint::Checkpoints;
 use crate::collect::{self, Collected};
 use crate::commit::Conclusion;
-use crate::inputs::{Shower, Shown};
+use crate::inputs::Shown;
 use crate::launcher::Shared;
 use crate::process::Left;
 use crate::queue::Work;
@@ -59,8 +59,7 @@ fn collect_outputs(shared: &Shared, running: &Running) -> Result<Vec<collect::Fo
         return Ok(Vec::new());
     }
     let work = running.folder.join("work");
-    let shower = Shower { project: &shared.folders.project, objects: shared.objects.folder(), work: &work };
-    let shown = Shown::new(&running.spec.inputs, shower);
+    let shown = Shown::new(&running.spec.inputs, shared.shower(&work));
     match collect::collect(&work, &running.spec.outputs, &shown) {
         Ok(Collected::Missing(missing)) => Err(Ending::Incomplete(missing)),
         Ok(Collected::All(mut found)) => match shared.objects.stage(&mut found) {

@@ -5,6 +5,10 @@
 //! by hard links where the file system allows, because a symbolic link to a name as long as theirs takes an
 //! inode and a block each (measured here on ext4: 20 times the time of a hard link), and because a task
 //! may then rename an input into an output. Reflinks cost an inode with extents and work on few file systems.
+//!
+//! When many tasks are shown the same 30,000 images, making and removing as many inodes a task is what
+//! takes the time (ext4 will not reuse those of removed files for a while, and searches past them). So a
+//! symbolic link is made once a run, in a folder of its own, and every sandbox gets another name of it.
 
 use crate::refusal::Refusal;
 use rustix::fs::{AtFlags, FileType, Mode, OFlags};
@@ -36,7 +40,12 @@ pub(crate) struct Shower<'a> {
     pub(crate) project: &'a Path,
     pub(crate) objects: &'a Path,
     pub(crate) work: &'a Path,
+    /// Where symbolic links are kept for the next task.
+    pub(crate) links: &'a Path,
 }
+
+/// From here on it pays to keep them.
+const MANY: usize = 64;
 
 impl Shower<'_> {
     /// Gives the number of files and bytes shown.
@@ -48,6 +57,7 @@ impl Shower<'_> {
         let top = open_folder(self.work).map_err(Refusal::sandbox("opening it"))?;
         let mut folders = Folders { top: &top, made: HashSet::new(), last: None };
         let project = self.project.to_str().unwrap_or_default();
+        let keep_links = inputs.iter().map(|input| input.files.len()).sum::<usize>() >= MANY;
         let mut from = String::new();
         for input in inputs {
             for file in input.files.iter() {
@@ -62,7 +72,12 @@ impl Shower<'_> {
                 };
                 // Another file system, too many links, a file system without them.
                 if linked.is_err_and(|error| !matches!(error, rustix::io::Errno::EXIST | rustix::io::Errno::NOENT)) {
-                    linked = rustix::fs::access(from.as_str(), rustix::fs::Access::EXISTS).and_then(|()| rustix::fs::symlinkat(from.as_str(), folder, name));
+                    linked = rustix::fs::access(from.as_str(), rustix::fs::Access::EXISTS).and_then(|()| {
+                        if keep_links && self.link_again(&from, folder, name).is_ok() {
+                            return Ok(());
+                        }
+                        rustix::fs::symlinkat(from.as_str(), folder, name)
+                    });
                 }
                 match linked {
                     Ok(()) => {}
@@ -80,6 +95,22 @@ impl Shower<'_> {
             }
         }
         Ok((files, bytes))
+    }
+
+    /// Another name for the symbolic link to `from` that an earlier task had, or that is made for the later ones.
+    fn link_again(&self, from: &str, folder: &OwnedFd, name: &str) -> rustix::io::Result<()> {
+        let kept = self.links.join(object_path(&Digest::of(from.as_bytes())));
+        let link = || rustix::fs::linkat(rustix::fs::CWD, &kept, folder, name, AtFlags::empty());
+        match link() {
+            Err(rustix::io::Errno::NOENT) => {
+                if let Err(rustix::io::Errno::NOENT) = rustix::fs::symlinkat(from, rustix::fs::CWD, &kept) {
+                    let _ = std::fs::create_dir_all(kept.parent().expect("two levels"));
+                    rustix::fs::symlinkat(from, rustix::fs::CWD, &kept)?;
+                }
+                link()
+            }
+            other => other,
+        }
     }
 
     fn source(&self, file: &InputFile, project: &str, from: &mut String) {
@@ -235,7 +266,7 @@ mod tests {
             std::fs::write(folder.path().join("project/raw").join(name), name).unwrap();
         }
         let inputs = [InputFiles { name: "raw".into(), files: files.into(), list: list.map(String::from) }];
-        let shown = Shower { project: &folder.path().join("project"), objects: &folder.path().join("objects"), work: &folder.path().join("work") }.show(&inputs);
+        let shown = Shower { project: &folder.path().join("project"), objects: &folder.path().join("objects"), work: &folder.path().join("work"), links: &folder.path().join("links") }.show(&inputs);
         (folder, shown)
     }
 
@@ -256,6 +287,17 @@ mod tests {
         assert_eq!(std::fs::symlink_metadata(folder.path().join("work/m")).unwrap().nlink(), 2);
         assert!(folder.path().join("work/a").is_symlink());
         assert_eq!(std::fs::metadata(folder.path().join("project/raw/a")).unwrap().nlink(), 1);
+    }
+
+    #[test]
+    fn many_links_to_the_users_files_are_made_once_and_named_again() {
+        use std::os::unix::fs::MetadataExt;
+        let files: Vec<InputFile> = (0..MANY).map(|n| file(&format!("in/{n}"), "raw/a")).collect();
+        let (folder, shown) = show(files, None);
+        shown.unwrap();
+        let link = folder.path().join("work/in/7");
+        assert_eq!(std::fs::read_link(&link).unwrap(), folder.path().join("project/raw/a"));
+        assert_eq!(std::fs::symlink_metadata(&link).unwrap().nlink(), MANY as u64 + 1);
     }
 
     #[test]

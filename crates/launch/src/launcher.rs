@@ -4,20 +4,21 @@ use crate::commit::Conclusion;
 use crate::environment::{self, Variables};
 use crate::gpu::Gpus;
 use crate::guard::Guard;
+use crate::inputs::Shower;
 use crate::marker::Owner;
 use crate::objects::Objects;
 use crate::queue::{Queue, Work};
 use crate::records::Records;
 use crate::sandbox::Sandboxes;
 use crate::table::{Stage, Table};
-use crate::{Folders, Notice, Options, commit, finish, prepare, watch};
+use crate::{Folders, Notice, Options, commit, finish, prepare, sandbox, watch};
 use crossbeam_channel::Sender;
 use rustix::event::{EventfdFlags, epoll};
 use std::collections::HashMap;
 use std::fs::File;
 use std::io;
 use std::os::fd::OwnedFd;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicU32;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::thread::JoinHandle;
@@ -37,6 +38,8 @@ pub(crate) struct Shared {
     pub(crate) open_files: u64,
     pub(crate) programs: Mutex<HashMap<String, PathBuf>>,
     pub(crate) sandboxes: Sandboxes,
+    /// Symbolic links that many tasks share; gone at the end.
+    links: PathBuf,
     pub(crate) objects: Objects,
     pub(crate) records: Records,
     pub(crate) gpus: Arc<Gpus>,
@@ -52,6 +55,10 @@ impl Shared {
     pub(crate) fn table(&self) -> MutexGuard<'_, Table> {
         // A panic of one thread must not leave all tasks unwatched.
         self.table.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+    }
+
+    pub(crate) fn shower<'a>(&'a self, work: &'a Path) -> Shower<'a> {
+        Shower { project: &self.folders.project, objects: self.objects.folder(), work, links: &self.links }
     }
 
     /// Wakes the watching thread when it would sleep past this.
@@ -111,6 +118,7 @@ impl Launcher {
             open_files: raise_open_files(),
             programs: Mutex::default(),
             sandboxes: Sandboxes::new(folders.attempts.clone()),
+            links: folders.attempts.join("links"),
             objects: Objects::open(&folders.objects)?,
             records: Records::open(&folders.records)?,
             gpus: Arc::default(),
@@ -204,6 +212,7 @@ impl Launcher {
             self.shared.sandboxes.tidy(folder, keep_work);
         }
         self.shared.sandboxes.close();
+        sandbox::remove_tree(&self.shared.links);
         if let Some(guard) = self.guard.take() {
             guard.dismiss();
         }

@@ -3,7 +3,7 @@
 use crate::checkpoint::Checkpoints;
 use crate::container::{self, Scene};
 use crate::environment::{self, Told, Variables};
-use crate::inputs::{Shower, is_safe};
+use crate::inputs::is_safe;
 use crate::launcher::Shared;
 use crate::marker::{self, Marker};
 use crate::refusal::Refusal;
@@ -135,7 +135,7 @@ fn try_start(shared: &Shared, spec: &JobSpec, serial: u32) -> Result<Started, Re
     if let Some(checkpoints) = &checkpoints {
         checkpoints.restore(&work).map_err(Refusal::Checkpoint)?;
     }
-    let shown = Shower { project: &shared.folders.project, objects: shared.objects.folder(), work: &work }.show(&spec.inputs)?;
+    let shown = shared.shower(&work).show(&spec.inputs)?;
     make_room(&work, &spec.outputs)?;
     let mut command = Command { shared, spec, work: &work, variables, prefix: Vec::new(), remove_container: None };
     command.enter_environments()?;

@@ -143,7 +143,7 @@ fn a_program_below_a_shell_has_the_grace_time_although_the_shell_dies_at_once() 
 fn an_attempt_that_is_cancelled_before_its_turn_never_starts() {
     let scene = Scene::with(|options| options.threads = 1);
     // One thread is busy linking these while the second attempt waits.
-    let many: Vec<_> = (0..20_000).map(|n| input(&format!("in/{n}"), tulpar_core::job::Source::Path("records.jsonl".into()), b"")).collect();
+    let many: Vec<_> = (0..5_000).map(|n| input(&format!("in/{n}"), tulpar_core::job::Source::Path("records.jsonl".into()), b"")).collect();
     let mut first = shell("true");
     first.inputs = many;
     let mut second = shell("true");

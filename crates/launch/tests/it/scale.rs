@@ -15,7 +15,7 @@ fn thousands_of_files_go_in_and_come_out_of_one_task() {
             InputFile { path: format!("in/{}/{n}", n % 7), source: Source::Path(format!("data/{n}")), size: 1, digest: Digest::of(b"") }
         })
         .collect();
-    let mut spec = shell("cat names | while read f; do cat $f > out/${f##*/}; done");
+    let mut spec = shell("xargs cp -t out < names");
     spec.inputs = vec![InputFiles { name: "in".into(), files: files.into(), list: Some("names".into()) }];
     spec.outputs = vec![output("out", OutputKind::Directory)];
     let report = scene.run(spec);
