@@ -18,21 +18,16 @@ pub struct Local {
 impl Local {
     /// Starts the launcher. What happens to attempts arrives at the receiver.
     pub fn start(folders: Folders, options: Options) -> io::Result<(Self, Receiver<Observation>)> {
-        let (notices, heard) = unbounded();
         let (observations, observed) = unbounded();
         let run = options.run.clone();
-        let launcher = Launcher::start(folders, options, notices)?;
-        let forward = observations.clone();
-        std::thread::Builder::new().name("local".into()).spawn(move || {
-            for notice in heard {
-                let observation = match notice {
-                    Notice::Started(attempt) => Observation::Started(attempt),
-                    Notice::Ended(attempt, report) => Observation::Ended(attempt, report),
-                };
-                if forward.send(observation).is_err() {
-                    break;
-                }
-            }
+        let told = observations.clone();
+        let launcher = Launcher::start(folders, options, move |notice| {
+            let observation = match notice {
+                Notice::Started(attempt) => Observation::Started(attempt),
+                Notice::Ended(attempt, report) => Observation::Ended(attempt, report),
+            };
+            // Nobody listens any more when the driver is gone.
+            let _ = told.send(observation);
         })?;
         Ok((Self { launcher, run, observations }, observed))
     }

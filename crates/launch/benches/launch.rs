@@ -126,7 +126,7 @@ fn spec(job: usize) -> JobSpec {
 fn launched(count: usize, in_flight: usize, round: usize, change: impl Fn(&mut JobSpec)) -> Duration {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let (sender, notices) = crossbeam_channel::unbounded();
-    let launcher = Launcher::start(folders(folder.path()), Options::new(format!("bench-{round}")), sender).expect("it starts");
+    let launcher = Launcher::start(folders(folder.path()), Options::new(format!("bench-{round}")), move |notice| drop(sender.send(notice))).expect("it starts");
     let next = |job: usize| {
         let mut spec = spec(job);
         change(&mut spec);
@@ -160,7 +160,7 @@ fn many_inputs() {
         })
         .collect();
     let (sender, notices) = crossbeam_channel::unbounded();
-    let launcher = Launcher::start(folders(folder.path()), Options::new("bench-inputs"), sender).expect("it starts");
+    let launcher = Launcher::start(folders(folder.path()), Options::new("bench-inputs"), move |notice| drop(sender.send(notice))).expect("it starts");
     let files: std::sync::Arc<[InputFile]> = files.into();
     for task in ["first", "second"] {
         let mut spec = spec(task.len());

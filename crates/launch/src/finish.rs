@@ -145,7 +145,7 @@ fn deliver(shared: &Shared, spec: &JobSpec, report: Report, samples: Vec<tulpar_
     });
     shared.forget(spec.attempt);
     // Nobody may be listening any more; then nobody needs it.
-    let _ = shared.notices.send(Notice::Ended(spec.attempt, Box::new(report)));
+    (shared.tell)(Notice::Ended(spec.attempt, Box::new(report)));
 }
 
 /// A task may print what it should not; the tail travels into the journal, so it is masked.

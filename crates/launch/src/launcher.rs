@@ -48,7 +48,7 @@ pub(crate) struct Shared {
     pub(crate) wake: OwnedFd,
     table: Mutex<Table>,
     nothing_left: Condvar,
-    pub(crate) notices: Sender<Notice>,
+    pub(crate) tell: Box<dyn Fn(Notice) + Send + Sync>,
 }
 
 impl Shared {
@@ -93,7 +93,12 @@ pub struct Launcher {
 
 impl Launcher {
     /// Makes this process the reaper of its tasks' orphans, raises its number of descriptors, and starts the threads.
-    pub fn start(folders: Folders, options: Options, notices: Sender<Notice>) -> io::Result<Launcher> {
+    /// `tell` is called from its threads, at once: it must not wait.
+    pub fn start(
+        folders: Folders,
+        options: Options,
+        tell: impl Fn(Notice) + Send + Sync + 'static,
+    ) -> io::Result<Launcher> {
         // SAFETY: no pointers. Fails only on kernels that are too old for us anyway.
         unsafe { libc::prctl(libc::PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) };
         let folders = Folders {
@@ -127,7 +132,7 @@ impl Launcher {
             wake,
             table: Mutex::default(),
             nothing_left: Condvar::new(),
-            notices,
+            tell: Box::new(tell),
             folders,
             options,
         });

@@ -93,7 +93,7 @@ fn run(arguments: Arguments, spec: JobSpec) -> std::io::Result<Report> {
     options.secrets = Box::new(|name| std::env::var(name).ok());
     options.guard = Some(vec!["__guard".into(), name]);
     let attempt = spec.attempt;
-    let launcher = std::sync::Arc::new(Launcher::start(folders, options, notices)?);
+    let launcher = std::sync::Arc::new(Launcher::start(folders, options, move |notice| drop(notices.send(notice)))?);
     launcher.launch(vec![Box::new(spec)]);
     stop.then({
         let launcher = std::sync::Arc::downgrade(&launcher);

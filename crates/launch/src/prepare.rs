@@ -48,7 +48,7 @@ pub(crate) fn prepare(shared: &Shared, spec: Box<JobSpec>) {
 fn register(shared: &Shared, running: Running, serial: u32) {
     let attempt = running.spec.attempt;
     let now = Instant::now();
-    let _ = shared.notices.send(Notice::Started(attempt));
+    (shared.tell)(Notice::Started(attempt));
     if !running.spec.gpus.is_empty() {
         shared.gpus.begin(shared.options.sample_every);
     }

@@ -123,7 +123,7 @@ fn run_task(place: &Path) -> Result<Duration, String> {
         checkpoints: place.join("checkpoints"),
     };
     let options = Options { threads: 1, ..Options::new(place.display().to_string()) };
-    let launcher = Launcher::start(folders, options, notices).map_err(failed)?;
+    let launcher = Launcher::start(folders, options, move |notice| drop(notices.send(notice))).map_err(failed)?;
     launcher.launch(vec![Box::new(spec())]);
     let outcome = loop {
         match heard.recv_timeout(PATIENCE) {

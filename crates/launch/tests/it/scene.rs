@@ -41,7 +41,7 @@ impl Scene {
         let mut options = Options::new(folder.path().display().to_string());
         choose(&mut options);
         let (sender, notices) = crossbeam_channel::unbounded();
-        let launcher = Launcher::start(folders(folder.path()), options, sender).unwrap();
+        let launcher = Launcher::start(folders(folder.path()), options, move |notice| drop(sender.send(notice))).unwrap();
         Self { folder, launcher: Some(launcher), notices }
     }
 
