@@ -11,9 +11,11 @@
 //! [`open_for_resume`]: Journal::open_for_resume
 
 mod follow;
+mod portions;
 mod read;
 
 pub use follow::Follow;
+pub use portions::{read_about, read_in_portions};
 pub use read::{Cut, Entry, Reading, Skipped, Strictness, read, read_with};
 
 use rustix::fs::{FlockOperation, flock};

@@ -8,7 +8,7 @@ use tulpar_core::event::{Because, Blame, Event, Placement, Reason};
 use tulpar_core::ids::{AttemptId, JobId};
 use tulpar_core::resources::Request;
 use tulpar_exec::folder::RunFolder;
-use tulpar_exec::journal::{self, Strictness};
+use tulpar_exec::journal;
 
 #[derive(Default)]
 pub(crate) struct History {
@@ -26,11 +26,15 @@ pub(crate) fn of(replayed: &Replayed, job: JobId) -> Result<History, Failure> {
     let mut history = History::default();
     let path = replayed.folder.journal();
     if path.exists() {
-        journal::read_with(&path, Strictness::Lenient, |entry| {
-            if entry.event.job() == Some(job) {
-                history.note(replayed, Moment(entry.at), &entry.event);
-            }
-        })?;
+        journal::read_about(
+            &path,
+            |other| other == job,
+            |entry| {
+                if entry.event.job() == Some(job) {
+                    history.note(replayed, Moment(entry.at), &entry.event);
+                }
+            },
+        )?;
     }
     Ok(history)
 }

@@ -15,7 +15,7 @@ use tulpar_core::event::{Event, Outcome};
 use tulpar_core::ids::{JobId, SetId};
 use tulpar_core::units::Timestamp;
 use tulpar_exec::folder::{Project, RunFolder, SavedRun};
-use tulpar_exec::journal::{self, Entry, Strictness};
+use tulpar_exec::journal::{self, Entry};
 
 /// How a run stands, seen from outside.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -136,7 +136,7 @@ pub(crate) fn open_with(folder: RunFolder, mut each: impl FnMut(&Engine, &Entry)
     }
     let mut expected = 1;
     let mut left_out = 0u64;
-    let (_, skipped) = journal::read_with(&path, Strictness::Lenient, |entry| {
+    let skipped = journal::read_in_portions(&path, |entry| {
         // What follows a gap may speak of jobs that only the lost events made known.
         if entry.seq != expected {
             left_out += 1;

@@ -13,7 +13,7 @@ use std::path::Path;
 use std::process::ExitCode;
 use tulpar_core::event::{Because, Event, Outcome, Placement, Stopping};
 use tulpar_core::units::Timestamp;
-use tulpar_exec::journal::{self, Entry, Strictness};
+use tulpar_exec::journal::{self, Entry};
 
 #[derive(Serialize)]
 struct EventView<'a> {
@@ -39,15 +39,19 @@ pub(crate) fn story(folder: Option<&Path>, arguments: &TaskArguments) -> Result<
     let mut entries: Vec<Entry> = Vec::new();
     let path = replayed.folder.journal();
     if path.exists() {
-        journal::read_with(&path, Strictness::Lenient, |entry| {
-            let touched = match &entry.event {
-                Event::Grafted { set: grafted, .. } => *grafted == set,
-                other => other.job().is_none_or(|job| jobs.contains(&job)),
-            };
-            if touched {
-                entries.push(entry);
-            }
-        })?;
+        journal::read_about(
+            &path,
+            |job| jobs.contains(&job),
+            |entry| {
+                let touched = match &entry.event {
+                    Event::Grafted { set: grafted, .. } => *grafted == set,
+                    other => other.job().is_none_or(|job| jobs.contains(&job)),
+                };
+                if touched {
+                    entries.push(entry);
+                }
+            },
+        )?;
     }
     let task_of = |event: &Event| event.job().map(|job| replayed.name(job));
     if arguments.json {
