@@ -3,7 +3,7 @@
 //! It decides nothing and never waits for a site: executors answer through a channel. Crash-safety is the
 //! order of three lines in [`Driver::turn`].
 
-use crate::cache::Cache;
+use crate::cache::{Cache, object_path};
 use crate::executor::{Executor, Observation};
 use crate::folder::{Project, RunFolder};
 use crate::journal::{Journal, JournalError};
@@ -14,9 +14,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 use tulpar_core::engine::{Engine, State};
-use tulpar_core::event::{
-    Action, Answer, Cached, Event, FieldQuery, Input, Outcome, Publication, Reason, Stopping,
-};
+use tulpar_core::event::{Action, Answer, Cached, Event, FieldQuery, Input, Outcome, Publication, Reason, Stopping};
 use tulpar_core::ids::JobId;
 use tulpar_core::job::{InputFile, Source};
 use tulpar_core::units::Timestamp;
@@ -130,7 +128,7 @@ impl Driver<'_> {
                         Some(key) => self.cache.look(&name, &key),
                         None => Cached::Miss(Reason::CacheOff),
                     };
-                    let fields = self.read_fields(&fields);
+                    let fields = read_fields(&self.project, &fields);
                     inputs.push(Input::Looked { job, answer: Answer { cached, fields } });
                 }
                 Action::Cancel { attempts, ending } => self.executor.cancel(&attempts, &ending),
@@ -164,9 +162,10 @@ impl Driver<'_> {
                 continue;
             }
             let mut publication = self.engine.publication(job, false);
-            let known = publication.key.as_ref().is_some_and(|key| {
-                matches!(self.cache.look(&publication.name, key), Cached::Hit { .. })
-            });
+            let known = publication
+                .key
+                .as_ref()
+                .is_some_and(|key| matches!(self.cache.look(&publication.name, key), Cached::Hit { .. }));
             if known {
                 publication.key = None;
                 publication.reused = true;
@@ -225,29 +224,28 @@ impl Driver<'_> {
             inputs.extend(jobs.into_iter().map(|job| Input::Cancel { job }));
         }
     }
+}
 
-    fn read_fields(&self, queries: &[FieldQuery]) -> BTreeMap<(String, String), serde_json::Value> {
-        let mut fields = BTreeMap::new();
-        for query in queries {
-            let value = std::fs::read(self.path_of(&query.file))
-                .ok()
-                .and_then(|bytes| serde_json::from_slice::<serde_json::Value>(&bytes).ok())
-                .and_then(|json| json.pointer(&query.pointer).cloned());
-            if let Some(value) = value {
-                fields.insert((query.input.clone(), query.pointer.clone()), value);
-            }
+/// The values in JSON files that a condition asks for; those that are not there are left out.
+pub fn read_fields(project: &Project, queries: &[FieldQuery]) -> BTreeMap<(String, String), serde_json::Value> {
+    let mut fields = BTreeMap::new();
+    for query in queries {
+        let value = std::fs::read(path_of(project, &query.file))
+            .ok()
+            .and_then(|bytes| serde_json::from_slice::<serde_json::Value>(&bytes).ok())
+            .and_then(|json| json.pointer(&query.pointer).cloned());
+        if let Some(value) = value {
+            fields.insert((query.input.clone(), query.pointer.clone()), value);
         }
-        fields
     }
+    fields
+}
 
-    fn path_of(&self, file: &InputFile) -> PathBuf {
-        match &file.source {
-            Source::Path(path) => self.project.root().join(path),
-            Source::Object => {
-                let hex = file.digest.hex();
-                self.project.objects().join(&hex[..2]).join(&hex[2..])
-            }
-        }
+/// Where the content of an input lies.
+pub fn path_of(project: &Project, file: &InputFile) -> PathBuf {
+    match &file.source {
+        Source::Path(path) => project.root().join(path),
+        Source::Object => object_path(&project.cache(), &file.digest),
     }
 }
 

@@ -68,7 +68,11 @@ pub(crate) enum Verb {
     },
     /// The driver behind `run --detach`
     #[command(name = "__drive", hide = true)]
-    Drive { run: String },
+    Drive {
+        run: String,
+        #[command(flatten)]
+        launch: LaunchArguments,
+    },
     /// Ends what a dead driver left running
     #[command(name = "__guard", hide = true)]
     Guard { run: String },

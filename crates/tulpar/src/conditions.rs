@@ -1,10 +1,9 @@
 //! A `when:` in words, with what its names stood for.
 
 use crate::replay::Replayed;
-use std::path::PathBuf;
 use tulpar_core::ids::JobId;
-use tulpar_core::job::{InputFile, Source};
 use tulpar_core::workflow::{Comparison, Condition, Operand, condition};
+use tulpar_exec::driver::path_of;
 use tulpar_exec::folder::Project;
 
 /// `metrics.accuracy >= threshold (metrics.accuracy is 0.93, threshold is 0.99)`
@@ -35,18 +34,11 @@ pub(crate) fn words(project: &Project, replayed: &Replayed, job: JobId) -> Optio
 fn field(project: &Project, replayed: &Replayed, job: JobId, input: &str, pointer: &str) -> Option<String> {
     let inputs = replayed.engine.spec_context().inputs(job);
     let file = inputs.iter().find(|files| files.name == input)?.files.first()?.clone();
-    let json: serde_json::Value = serde_json::from_slice(&std::fs::read(place(project, &file)).ok()?).ok()?;
+    let json: serde_json::Value = serde_json::from_slice(&std::fs::read(path_of(project, &file)).ok()?).ok()?;
     json.pointer(pointer).map(|value| match value {
         serde_json::Value::String(text) => text.clone(),
         other => other.to_string(),
     })
-}
-
-fn place(project: &Project, file: &InputFile) -> PathBuf {
-    match &file.source {
-        Source::Path(path) => project.root().join(path),
-        Source::Object => tulpar_exec::cache::object_path(&project.cache(), &file.digest),
-    }
 }
 
 fn name(operand: &Operand) -> String {

@@ -119,6 +119,8 @@ fn take_up(folder: &RunFolder, saved: SavedRun) -> Result<(Engine, Journal, Vec<
     }
     let (journal, cut) =
         Journal::open_for_resume_with(&folder.journal(), |entry| engine.apply(entry.at, &entry.event))?;
+    // What was asked of a driver that died before it looked was not asked of this one.
+    let _ = std::fs::remove_file(folder.cancellations());
     if let Some(cut) = cut {
         print::warning(&format!("the end of the journal was torn and is cut off: {cut}"));
     }

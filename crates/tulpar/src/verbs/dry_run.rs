@@ -12,6 +12,7 @@ use tulpar_core::ids::JobId;
 use tulpar_core::plan::Plan;
 use tulpar_core::units::Timestamp;
 use tulpar_exec::cache::Cache;
+use tulpar_exec::driver::read_fields;
 use tulpar_exec::folder::Project;
 
 #[derive(Default, Serialize)]
@@ -99,8 +100,8 @@ fn decide(project: &Project, plan: Plan, policy: Policy) -> Result<DryRunView, F
                     (Some(_), None) => Cached::Miss(Reason::New),
                     (None, _) => Cached::Miss(Reason::CacheOff),
                 };
-                let _ = fields;
-                inputs.push(Input::Looked { job, answer: Answer { cached, fields: BTreeMap::new() } });
+                let fields = read_fields(project, &fields);
+                inputs.push(Input::Looked { job, answer: Answer { cached, fields } });
             }
         }
     }

@@ -42,7 +42,7 @@ pub(crate) fn run(arguments: Arguments) -> Result<ExitCode, Failure> {
         Verb::Clean(clean) => clean::clean(folder, &clean),
         Verb::Gc(gc) => gc::gc(folder, &gc),
         Verb::Sites(sites) => sites::sites(folder, &sites),
-        Verb::Drive { run } => run::drive_detached(folder, &run),
+        Verb::Drive { run, launch } => run::drive_detached(folder, &run, &launch),
         Verb::Guard { run } => {
             tulpar_launch::guard_main(&run);
             Ok(ExitCode::SUCCESS)

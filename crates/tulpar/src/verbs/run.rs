@@ -6,6 +6,7 @@ use super::prepare::{prepare, sets_named};
 use crate::arguments::{LaunchArguments, ResumeArguments, RunArguments};
 use crate::failure::{Exit, Failure};
 use crate::print;
+use clap::ValueEnum;
 use std::fs::File;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
@@ -45,24 +46,24 @@ pub(crate) fn resume(folder: Option<&Path>, arguments: &ResumeArguments) -> Resu
 }
 
 /// The process that `--detach` leaves behind.
-pub(crate) fn drive_detached(folder: Option<&Path>, run: &str) -> Result<ExitCode, Failure> {
+pub(crate) fn drive_detached(folder: Option<&Path>, run: &str, launch: &LaunchArguments) -> Result<ExitCode, Failure> {
     let project = Project::new(folder.unwrap_or(Path::new(".")))?;
     let run = project.run(Some(run))?;
-    let launch = LaunchArguments { sample: "1s".into(), keep: crate::arguments::Keep::Failed };
-    drive(&project, &run, &launch, false)
+    drive(&project, &run, launch, false)
 }
 
 /// Starts the driver in a session of its own, with its words in a file, and returns at once.
-fn detach(project: &Project, run: &RunFolder, _launch: &LaunchArguments) -> Result<ExitCode, Failure> {
+fn detach(project: &Project, run: &RunFolder, launch: &LaunchArguments) -> Result<ExitCode, Failure> {
     let log = run.path.join("driver.log");
     let file = File::options().create(true).append(true).open(&log);
     let file = file.map_err(|source| Failure::Write { path: log.clone(), source })?;
     let program = std::env::current_exe().map_err(Failure::Launch)?;
+    let keep = launch.keep.to_possible_value().map(|value| value.get_name().to_owned()).unwrap_or_default();
     let mut command = Command::new(program);
     command
         .arg("-C")
         .arg(project.root())
-        .args(["__drive", &run.name])
+        .args(["__drive", &run.name, "--sample", &launch.sample, "--keep", &keep])
         .stdin(Stdio::null())
         .stdout(file.try_clone().map_err(Failure::Launch)?)
         .stderr(file);

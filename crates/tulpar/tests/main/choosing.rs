@@ -15,6 +15,8 @@ fn a_condition_on_a_value_in_a_json_output_decides() {
     let scene = Scene::new(CAREFUL);
     scene.tulpar("run").done();
     assert_eq!(scene.read("results/page.html"), "good\n");
+    let dry = scene.tulpar("run --dry-run --json").done().json();
+    assert_eq!(dry["reused"].as_array().unwrap().len(), 3, "{dry:#}");
     scene.tulpar("run -p threshold=0.99").done();
     insta::assert_snapshot!(scene.tulpar("explain publish"), @r#"
     exit code 0

@@ -56,6 +56,27 @@ fn a_detached_run_goes_on_and_can_be_watched() {
 }
 
 #[test]
+fn a_detached_run_keeps_the_sandboxes_that_it_was_told_to_keep() {
+    let scene = Scene::new("workflow: keeps\ntasks:\n  a: {out: {o: o.txt}, run: 'echo > {o}; echo > other.txt'}\n");
+    scene.tulpar("run --detach --keep all").done();
+    wait_for("the run is done", || standing(&scene) == "done");
+    wait_for("the driver has ended", || scene.tulpar("status --json").done().json().get("driver").is_none());
+    assert!(scene.path(".tulpar/runs/keeps-1/attempts/0/0.1/work/other.txt").exists());
+}
+
+#[test]
+fn what_was_asked_of_a_dead_driver_is_not_asked_of_the_next() {
+    let scene = Scene::new(WAITS);
+    started(&scene, &["run"]).kill();
+    wait_for("the lock is free", || standing(&scene) == "stopped");
+    scene.write(".tulpar/runs/waits-1/cancel", "*\n");
+    let running = started(&scene, &["resume"]);
+    assert!(!scene.path(".tulpar/runs/waits-1/cancel").exists());
+    go(&scene);
+    running.end().done();
+}
+
+#[test]
 fn a_detached_run_is_cancelled() {
     let scene = Scene::new(WAITS);
     scene.tulpar("run --detach").done();
