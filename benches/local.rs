@@ -122,10 +122,7 @@ fn peers(tasks: u64, spawn: Duration) {
     let names: String = (0..tasks).map(|i| format!(" t{i}")).collect();
     let makefile = format!("all:{names}\n.PHONY: all{names}\n{}:\n\t@/bin/true\n", names.trim());
     std::fs::write(folder.path().join("Makefile"), makefile).expect("written");
-    let peers = [
-        ("xargs -P 2", "xargs -P 2 -n 1 /bin/true < list"),
-        ("make -j 2", "make -s -j 2 all"),
-    ];
+    let peers = [("xargs -P 2", "xargs -P 2 -n 1 /bin/true < list"), ("make -j 2", "make -s -j 2 all")];
     for (name, line) in peers {
         let begun = Instant::now();
         let status = Command::new("sh").args(["-c", line]).current_dir(folder.path()).status();

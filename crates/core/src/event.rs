@@ -17,16 +17,33 @@ pub enum Input {
     /// The driver is ready: begin, or go on after a restart.
     Begin,
     /// The answer to [`Action::Look`].
-    Looked { job: JobId, answer: Answer },
-    Started { attempt: AttemptId },
-    Ended { attempt: AttemptId, report: Box<Report> },
+    Looked {
+        job: JobId,
+        answer: Answer,
+    },
+    Started {
+        attempt: AttemptId,
+    },
+    Ended {
+        attempt: AttemptId,
+        report: Box<Report>,
+    },
     /// The site stopped the attempt until a person releases it.
-    Held { attempt: AttemptId, reason: String },
-    Released { attempt: AttemptId },
+    Held {
+        attempt: AttemptId,
+        reason: String,
+    },
+    Released {
+        attempt: AttemptId,
+    },
     /// A person cancels one job and what hangs on it.
-    Cancel { job: JobId },
+    Cancel {
+        job: JobId,
+    },
     /// A person stops the run.
-    Stop { how: Stopping },
+    Stop {
+        how: Stopping,
+    },
     /// Nothing happened but the time passed.
     Clock,
 }
@@ -123,27 +140,78 @@ pub struct Share {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", content = "data", rename_all = "snake_case")]
 pub enum Event {
-    RunStarted { run: String, version: String, plan: Digest, seed: u64 },
-    RunResumed { version: String },
+    RunStarted {
+        run: String,
+        version: String,
+        plan: Digest,
+        seed: u64,
+    },
+    RunResumed {
+        version: String,
+    },
     /// The job will run, and this is why it is not reused.
-    Missed { job: JobId, key: Option<Digest>, reason: Reason },
-    Reused { job: JobId, key: Digest, run: String, outputs: Vec<OutputFile> },
-    Submitted { attempt: AttemptId, request: Request, placement: Placement },
-    Started { attempt: AttemptId },
-    Held { attempt: AttemptId, reason: String },
-    Released { attempt: AttemptId },
-    Ended { attempt: AttemptId, report: Box<Report> },
+    Missed {
+        job: JobId,
+        key: Option<Digest>,
+        reason: Reason,
+    },
+    Reused {
+        job: JobId,
+        key: Digest,
+        run: String,
+        outputs: Vec<OutputFile>,
+    },
+    Submitted {
+        attempt: AttemptId,
+        request: Request,
+        placement: Placement,
+    },
+    Started {
+        attempt: AttemptId,
+    },
+    Held {
+        attempt: AttemptId,
+        reason: String,
+    },
+    Released {
+        attempt: AttemptId,
+    },
+    Ended {
+        attempt: AttemptId,
+        report: Box<Report>,
+    },
     /// Another attempt will follow, not before `until`, asking for `request`.
-    Retrying { job: JobId, until: Timestamp, request: Request },
+    Retrying {
+        job: JobId,
+        until: Timestamp,
+        request: Request,
+    },
     /// The pause before another attempt is over.
-    Due { job: JobId },
-    Failed { job: JobId, blame: Blame },
-    Skipped { job: JobId, because: Because },
-    Cancelled { job: JobId },
+    Due {
+        job: JobId,
+    },
+    Failed {
+        job: JobId,
+        blame: Blame,
+    },
+    Skipped {
+        job: JobId,
+        because: Because,
+    },
+    Cancelled {
+        job: JobId,
+    },
     /// A dynamic task set got its tasks from the files that its sources left.
-    Grafted { set: SetId, tasks: u32 },
-    Stopping { how: Stopping },
-    RunEnded { outcome: Outcome },
+    Grafted {
+        set: SetId,
+        tasks: u32,
+    },
+    Stopping {
+        how: Stopping,
+    },
+    RunEnded {
+        outcome: Outcome,
+    },
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -182,10 +250,18 @@ pub enum Outcome {
 #[derive(Clone, Debug, PartialEq)]
 pub enum Action {
     /// Look into the cache, and read the fields that a condition needs.
-    Look { job: JobId, name: String, key: Option<Box<Key>>, fields: Vec<FieldQuery> },
+    Look {
+        job: JobId,
+        name: String,
+        key: Option<Box<Key>>,
+        fields: Vec<FieldQuery>,
+    },
     Submit(Box<JobSpec>),
     /// End these attempts; they shall report this ending.
-    Cancel { attempts: Vec<AttemptId>, ending: Ending },
+    Cancel {
+        attempts: Vec<AttemptId>,
+        ending: Ending,
+    },
     /// Show these outputs under `results/`, and remember them under the key.
     Publish(Box<Publication>),
     /// Nothing more will come of this run, unless it is resumed.

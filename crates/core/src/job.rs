@@ -47,7 +47,10 @@ pub struct JobSpec {
 pub enum CommandLine {
     Arguments(Vec<String>),
     /// Run as `SHELL -e -c LINE`.
-    Shell { shell: String, line: String },
+    Shell {
+        shell: String,
+        line: String,
+    },
 }
 
 /// The files of one named input.
@@ -160,7 +163,7 @@ pub struct Usage {
     pub wall_us: u64,
     pub user_us: u64,
     pub system_us: u64,
-    /// Largest resident size of the tree that was seen, in bytes.
+    /// Largest resident size of the tree that was seen, in bytes; 0 when it was over before anyone could look.
     pub peak_rss: u64,
     /// Bytes and calls of read- and write-like system calls: cache, pipes and sockets included.
     pub read_bytes: u64,

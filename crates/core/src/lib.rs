@@ -10,6 +10,7 @@ pub mod ids;
 pub mod job;
 pub mod journal_line;
 pub mod key;
+pub mod pegasus;
 pub mod plan;
 pub mod resources;
 pub mod site;

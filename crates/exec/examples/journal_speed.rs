@@ -34,7 +34,11 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     assert_eq!(found, count);
     println!("events {count}, {} bytes each, {batch} a batch", bytes / count as u64);
     println!("write and sync  {:>9.0} events/s", count as f64 / wrote.as_secs_f64());
-    println!("read strictly   {:>9.0} events/s  ({:.2} s)", count as f64 / decoded.as_secs_f64(), decoded.as_secs_f64());
+    println!(
+        "read strictly   {:>9.0} events/s  ({:.2} s)",
+        count as f64 / decoded.as_secs_f64(),
+        decoded.as_secs_f64()
+    );
     Ok(())
 }
 

@@ -26,7 +26,12 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         let mut results = Results::open(&folder.path().join("results"), folder.path(), &folder.path().join("known"));
         let shown = results.show(&outputs);
         results.settle();
-        println!("{count} results, {what:<14} {:.2} s ({} new, {} unchanged)", started.elapsed().as_secs_f64(), shown.new, shown.unchanged);
+        println!(
+            "{count} results, {what:<14} {:.2} s ({} new, {} unchanged)",
+            started.elapsed().as_secs_f64(),
+            shown.new,
+            shown.unchanged
+        );
     }
     Ok(())
 }

@@ -39,7 +39,9 @@ use tulpar_core::job::OutputFile;
 pub enum CacheError {
     #[error("cannot {doing} {}: {cause}. Check the permissions of .tulpar/cache and the space left", path.display())]
     Io { doing: &'static str, path: PathBuf, cause: io::Error },
-    #[error("the output `{path}` is not among the objects of the cache ({digest}): it was removed while the run needed it. Run again")]
+    #[error(
+        "the output `{path}` is not among the objects of the cache ({digest}): it was removed while the run needed it. Run again"
+    )]
     ObjectMissing { path: String, digest: Digest },
     #[error("this cache was opened to read only")]
     ReadOnly,
@@ -142,10 +144,8 @@ impl Cache {
         outputs
             .iter()
             .map(|output| {
-                objects::stamp(&self.folder, output).ok_or_else(|| CacheError::ObjectMissing {
-                    path: output.path.clone(),
-                    digest: output.digest,
-                })
+                objects::stamp(&self.folder, output)
+                    .ok_or_else(|| CacheError::ObjectMissing { path: output.path.clone(), digest: output.digest })
             })
             .collect()
     }

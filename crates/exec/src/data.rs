@@ -9,8 +9,8 @@ mod list;
 mod measure;
 mod stat_cache;
 
-pub use stat_cache::{Stamp, StatCache};
 pub use measure::hash_file;
+pub use stat_cache::{Stamp, StatCache};
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -137,8 +137,7 @@ pub fn resolve(folder: &Path, cache: &Path, data: &[Data], progress: &(dyn Fn(Pr
             files.clear();
         }
     }
-    resolved.forgotten =
-        stats.record(measured.learned).err().map(|cause| DataError::Cache { path: stat_path, cause });
+    resolved.forgotten = stats.record(measured.learned).err().map(|cause| DataError::Cache { path: stat_path, cause });
     resolved.problems.sort_by_key(|problem| problem.data);
     resolved
 }

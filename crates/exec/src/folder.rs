@@ -126,10 +126,9 @@ impl Project {
         let mut runs = self.all_runs()?;
         match name {
             None => runs.pop().ok_or(FolderError::NoRuns),
-            Some(name) => runs
-                .into_iter()
-                .find(|run| run.name == name)
-                .ok_or_else(|| FolderError::NoSuchRun(name.to_owned())),
+            Some(name) => {
+                runs.into_iter().find(|run| run.name == name).ok_or_else(|| FolderError::NoSuchRun(name.to_owned()))
+            }
         }
     }
 }
@@ -183,8 +182,7 @@ impl RunFolder {
         let temporary = self.path.join("plan.json.new");
         let file = File::create(&temporary).map_err(io_error("create", &temporary))?;
         let mut writer = BufWriter::new(file);
-        serde_json::to_writer(&mut writer, saved)
-            .map_err(|error| io_error("write", &temporary)(error.into()))?;
+        serde_json::to_writer(&mut writer, saved).map_err(|error| io_error("write", &temporary)(error.into()))?;
         let file = writer.into_inner().map_err(|error| io_error("write", &temporary)(error.into_error()))?;
         file.sync_all().map_err(io_error("write", &temporary))?;
         fs::rename(&temporary, &path).map_err(io_error("create", &path))?;
@@ -202,11 +200,7 @@ impl RunFolder {
         let path = self.cancellations();
         let mut lines = jobs.join("\n");
         lines.push('\n');
-        let mut file = File::options()
-            .append(true)
-            .create(true)
-            .open(&path)
-            .map_err(io_error("open", &path))?;
+        let mut file = File::options().append(true).create(true).open(&path).map_err(io_error("open", &path))?;
         file.write_all(lines.as_bytes()).map_err(io_error("write", &path))
     }
 }

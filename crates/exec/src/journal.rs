@@ -47,7 +47,9 @@ pub enum JournalError {
     Damaged { path: PathBuf, line: u64, offset: u64, whole: u64, cause: Damage },
     #[error("{path}, line {line}: {cause}. Continue this run with the Tulpar that started it, or a newer one")]
     Newer { path: PathBuf, line: u64, cause: LineError },
-    #[error("the journal {path} failed before and takes no more events: {cause}. Free or repair the disk, then resume the run")]
+    #[error(
+        "the journal {path} failed before and takes no more events: {cause}. Free or repair the disk, then resume the run"
+    )]
     Broken { path: PathBuf, cause: String },
 }
 
@@ -103,10 +105,7 @@ impl Journal {
     }
 
     /// The same, without holding all events at once.
-    pub fn open_for_resume_with(
-        path: &Path,
-        each: impl FnMut(Entry),
-    ) -> Result<(Self, Option<Cut>), JournalError> {
+    pub fn open_for_resume_with(path: &Path, each: impl FnMut(Entry)) -> Result<(Self, Option<Cut>), JournalError> {
         let file = OpenOptions::new().read(true).append(true).open(path).map_err(failed("open", path))?;
         lock(&file, path)?;
         let scanned = read::scan(&file, path, Strictness::Strict, each)?;
@@ -289,7 +288,10 @@ mod tests {
         assert!(tape.append(Timestamp(3), &EVENTS).is_ok());
         let text = String::from_utf8(tape.medium.bytes).unwrap();
         let seqs: Vec<&str> = text.lines().map(|line| &line[..16]).collect();
-        assert_eq!(seqs, ["{\"seq\":1,\"at\":1,", "{\"seq\":2,\"at\":1,", "{\"seq\":3,\"at\":3,", "{\"seq\":4,\"at\":3,"]);
+        assert_eq!(
+            seqs,
+            ["{\"seq\":1,\"at\":1,", "{\"seq\":2,\"at\":1,", "{\"seq\":3,\"at\":3,", "{\"seq\":4,\"at\":3,"]
+        );
     }
 
     #[test]

@@ -61,7 +61,8 @@ fn parse_gpus(text: &str, visible: Option<&str>) -> Vec<Gpu> {
         let capability = fields.next().and_then(capability).unwrap_or(0);
         Some((index, uuid, memory, capability))
     });
-    let listed: Option<Vec<&str>> = visible.map(|text| text.split(',').map(str::trim).filter(|name| !name.is_empty()).collect());
+    let listed: Option<Vec<&str>> =
+        visible.map(|text| text.split(',').map(str::trim).filter(|name| !name.is_empty()).collect());
     all.filter_map(|(index, uuid, memory, capability)| {
         // A task must be given the name by which the outer scheduler let us see the device.
         let id = match &listed {

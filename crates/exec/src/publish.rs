@@ -32,7 +32,9 @@ pub enum PublishError {
          the file away and run again to have it here", path.display(), object.display()
     )]
     NotOurs { path: PathBuf, object: PathBuf },
-    #[error("`{path}` is no place inside the results folder; the result stays in the cache. Give the output a relative path")]
+    #[error(
+        "`{path}` is no place inside the results folder; the result stays in the cache. Give the output a relative path"
+    )]
     Outside { path: String },
     #[error("{}: cannot be shown: {cause}. The result stays in the cache; run again when there is room and permission", path.display())]
     Io { path: PathBuf, cause: io::Error },
@@ -254,7 +256,9 @@ impl Results {
         let one_file = stamp.inode == object.inode && stamp.device == object.device;
         let equal = || {
             stamp.size == output.size
-                && File::open(target).and_then(|mut file| hash_file(&mut file)).is_ok_and(|(digest, _)| digest == output.digest)
+                && File::open(target)
+                    .and_then(|mut file| hash_file(&mut file))
+                    .is_ok_and(|(digest, _)| digest == output.digest)
         };
         if one_file || equal() { (There::Same, stamp) } else { (There::Others, stamp) }
     }
@@ -348,7 +352,8 @@ impl Results {
         }
         for folder in &self.made {
             if let Ok(folder) = File::open(folder) {
-                let _ = if self.copied { rustix::fs::syncfs(&folder).map_err(io::Error::from) } else { folder.sync_all() };
+                let _ =
+                    if self.copied { rustix::fs::syncfs(&folder).map_err(io::Error::from) } else { folder.sync_all() };
                 if self.copied {
                     break;
                 }

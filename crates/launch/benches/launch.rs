@@ -24,14 +24,27 @@ fn main() {
     let done = (count / rounds * rounds) as f64;
     let rate = |spent: &Spent| done / spent.wall.as_secs_f64();
     println!("{count} x /bin/true, {in_flight} in flight, {cores} cores");
-    for (name, spent) in [("plain loop, one at a time", &plain_one), ("plain loop, as many in flight", &plain_many), ("tulpar-launch", &ours)] {
+    for (name, spent) in [
+        ("plain loop, one at a time", &plain_one),
+        ("plain loop, as many in flight", &plain_many),
+        ("tulpar-launch", &ours),
+    ] {
         println!("{name:30} {:8.0} / s {:8.3} ms of CPU each", rate(spent), spent.cpu.as_secs_f64() * 1000.0 / done);
     }
-    println!("ratio to one at a time         {:8.2} {:8.2}", rate(&ours) / rate(&plain_one), plain_one.cpu.as_secs_f64() / ours.cpu.as_secs_f64());
-    println!("ratio to as many in flight     {:8.2} {:8.2}", rate(&ours) / rate(&plain_many), plain_many.cpu.as_secs_f64() / ours.cpu.as_secs_f64());
+    println!(
+        "ratio to one at a time         {:8.2} {:8.2}",
+        rate(&ours) / rate(&plain_one),
+        plain_one.cpu.as_secs_f64() / ours.cpu.as_secs_f64()
+    );
+    println!(
+        "ratio to as many in flight     {:8.2} {:8.2}",
+        rate(&ours) / rate(&plain_many),
+        plain_many.cpu.as_secs_f64() / ours.cpu.as_secs_f64()
+    );
     let outputs = launched(1000, in_flight, 0, |spec| {
         spec.command = CommandLine::Shell { shell: "sh".into(), line: format!("echo {} > out", spec.attempt.job.0) };
-        spec.outputs = vec![OutputSpec { name: "out".into(), path: "out".into(), kind: OutputKind::File, optional: false }];
+        spec.outputs =
+            vec![OutputSpec { name: "out".into(), path: "out".into(), kind: OutputKind::File, optional: false }];
     });
     println!("1000 with a durable output     {:8.0} / s", 1000.0 / outputs.as_secs_f64());
     many_inputs();
@@ -84,7 +97,14 @@ fn plain(count: usize, in_flight: usize) -> Duration {
         let variables = [c"PATH=/usr/bin:/bin".as_ptr().cast_mut(), std::ptr::null_mut()];
         // SAFETY: both arrays end with null and outlive the call.
         let error = unsafe {
-            libc::posix_spawn(&mut pid, c"/bin/true".as_ptr(), std::ptr::null(), std::ptr::null(), arguments.as_ptr(), variables.as_ptr())
+            libc::posix_spawn(
+                &mut pid,
+                c"/bin/true".as_ptr(),
+                std::ptr::null(),
+                std::ptr::null(),
+                arguments.as_ptr(),
+                variables.as_ptr(),
+            )
         };
         assert_eq!(error, 0);
         running += 1;
@@ -126,7 +146,10 @@ fn spec(job: usize) -> JobSpec {
 fn launched(count: usize, in_flight: usize, round: usize, change: impl Fn(&mut JobSpec)) -> Duration {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let (sender, notices) = crossbeam_channel::unbounded();
-    let launcher = Launcher::start(folders(folder.path()), Options::new(format!("bench-{round}")), move |notice| drop(sender.send(notice))).expect("it starts");
+    let launcher = Launcher::start(folders(folder.path()), Options::new(format!("bench-{round}")), move |notice| {
+        drop(sender.send(notice))
+    })
+    .expect("it starts");
     let next = |job: usize| {
         let mut spec = spec(job);
         change(&mut spec);
@@ -156,21 +179,31 @@ fn many_inputs() {
     let files: Vec<InputFile> = (0..30_000)
         .map(|n| {
             std::fs::write(folder.path().join(format!("data/{n}")), "").expect("a file");
-            InputFile { path: format!("images/{n}.jpg"), source: Source::Path(format!("data/{n}")), size: 0, digest: Digest::of(b"") }
+            InputFile {
+                path: format!("images/{n}.jpg"),
+                source: Source::Path(format!("data/{n}")),
+                size: 0,
+                digest: Digest::of(b""),
+            }
         })
         .collect();
     let (sender, notices) = crossbeam_channel::unbounded();
-    let launcher = Launcher::start(folders(folder.path()), Options::new("bench-inputs"), move |notice| drop(sender.send(notice))).expect("it starts");
+    let launcher =
+        Launcher::start(folders(folder.path()), Options::new("bench-inputs"), move |notice| drop(sender.send(notice)))
+            .expect("it starts");
     let files: std::sync::Arc<[InputFile]> = files.into();
     for task in ["first", "second"] {
         let mut spec = spec(task.len());
-        spec.inputs = vec![InputFiles { name: "images".into(), files: files.clone(), list: Some("images.list".into()) }];
+        spec.inputs =
+            vec![InputFiles { name: "images".into(), files: files.clone(), list: Some("images.list".into()) }];
         let (begin, before) = (Instant::now(), cpu());
         launcher.launch(vec![Box::new(spec)]);
         let mut started = None;
         for notice in &notices {
             match notice {
-                Notice::Started(_) => started = Some((begin.elapsed().as_secs_f64() * 1000.0, (cpu() - before).as_secs_f64() * 1000.0)),
+                Notice::Started(_) => {
+                    started = Some((begin.elapsed().as_secs_f64() * 1000.0, (cpu() - before).as_secs_f64() * 1000.0))
+                }
                 Notice::Ended(..) => break,
             }
         }

@@ -74,13 +74,16 @@ impl<'a> Checkpoints<'a> {
             let Some(matcher) = glob(pattern.trim_end_matches('/')) else { continue };
             let inside = format!("{}/", pattern.trim_end_matches('/'));
             // A pattern may also name a folder: then everything below it belongs to the checkpoint.
-            found.extend(files_below(work, fixed_part(pattern), &|path| matcher.is_match(path) || path.starts_with(&inside))?);
+            found.extend(files_below(work, fixed_part(pattern), &|path| {
+                matcher.is_match(path) || path.starts_with(&inside)
+            })?);
         }
         found.sort();
         found.dedup();
         if !found.is_empty() {
             // An input that a pattern happens to match would come back in the way of itself.
-            let inputs: HashSet<&str> = self.inputs.iter().flat_map(|input| input.files.iter()).map(|file| file.path.as_str()).collect();
+            let inputs: HashSet<&str> =
+                self.inputs.iter().flat_map(|input| input.files.iter()).map(|file| file.path.as_str()).collect();
             found.retain(|(path, _)| !inputs.contains(path.as_str()));
         }
         let found = worth_keeping(found, self.declared);
@@ -158,8 +161,12 @@ fn worth_keeping(mut files: Vec<Aged>, declared: &Checkpoint) -> Vec<Aged> {
     match declared.best {
         Best::Newest => files.sort_by(|a, b| b.1.cmp(&a.1).then_with(|| b.0.cmp(&a.0))),
         // A name without a number has not been judged: it is the first to go.
-        Best::Smallest => files.sort_by(|a, b| score(&a.0).unwrap_or(f64::INFINITY).total_cmp(&score(&b.0).unwrap_or(f64::INFINITY))),
-        Best::Largest => files.sort_by(|a, b| score(&b.0).unwrap_or(f64::NEG_INFINITY).total_cmp(&score(&a.0).unwrap_or(f64::NEG_INFINITY))),
+        Best::Smallest => {
+            files.sort_by(|a, b| score(&a.0).unwrap_or(f64::INFINITY).total_cmp(&score(&b.0).unwrap_or(f64::INFINITY)))
+        }
+        Best::Largest => files.sort_by(|a, b| {
+            score(&b.0).unwrap_or(f64::NEG_INFINITY).total_cmp(&score(&a.0).unwrap_or(f64::NEG_INFINITY))
+        }),
     }
     files.truncate(keep as usize);
     files
@@ -233,10 +240,17 @@ mod tests {
     #[test]
     fn only_the_best_are_kept() {
         let files = |names: &[&str]| -> Vec<Aged> {
-            names.iter().enumerate().map(|(age, name)| ((*name).to_owned(), SystemTime::UNIX_EPOCH + Duration::from_secs(age as u64))).collect()
+            names
+                .iter()
+                .enumerate()
+                .map(|(age, name)| ((*name).to_owned(), SystemTime::UNIX_EPOCH + Duration::from_secs(age as u64)))
+                .collect()
         };
         let kept = |best| -> Vec<String> {
-            worth_keeping(files(&["a-0.3", "b-0.1", "c-0.2", "d"]), &declared(&[], Some(2), best)).into_iter().map(|(name, _)| name).collect()
+            worth_keeping(files(&["a-0.3", "b-0.1", "c-0.2", "d"]), &declared(&[], Some(2), best))
+                .into_iter()
+                .map(|(name, _)| name)
+                .collect()
         };
         assert_eq!(kept(Best::Newest), ["d", "c-0.2"]);
         assert_eq!(kept(Best::Smallest), ["b-0.1", "c-0.2"]);
@@ -248,7 +262,13 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let attempts = folder.path().join("attempts");
         let checkpoint = declared(&["train.ckpt", "states/"], None, Best::Newest);
-        let checkpoints = Checkpoints { folder: folder.path().join("checkpoints/7"), attempts: &attempts, job: JobId(7), declared: &checkpoint, inputs: &[] };
+        let checkpoints = Checkpoints {
+            folder: folder.path().join("checkpoints/7"),
+            attempts: &attempts,
+            job: JobId(7),
+            declared: &checkpoint,
+            inputs: &[],
+        };
         let work = |n: u32| sandbox::folder_of(&attempts, AttemptId { job: JobId(7), n }).join("work");
         fs::create_dir_all(work(1).join("states")).unwrap();
         fs::write(work(1).join("train.ckpt"), "epoch 1").unwrap();

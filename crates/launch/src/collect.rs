@@ -109,7 +109,9 @@ impl Search<'_, '_> {
         if !real.starts_with(self.work) {
             match self.shown.behind(&here) {
                 Some((input, from)) => self.input(output, path, input, from),
-                None => self.missing.push(format!("{path} (a link to {}, outside the sandbox: copy the file instead)", real.display())),
+                None => self
+                    .missing
+                    .push(format!("{path} (a link to {}, outside the sandbox: copy the file instead)", real.display())),
             }
             return;
         }
@@ -117,10 +119,13 @@ impl Search<'_, '_> {
             Ok(metadata) if metadata.is_file() => {
                 let executable = metadata.mode() & 0o111 != 0;
                 let take = if metadata.nlink() > 1 { Take::Copy } else { Take::Move };
-                let file = OutputFile { output, path: path.into(), size: metadata.len(), digest: Digest([0; 32]), executable };
+                let file =
+                    OutputFile { output, path: path.into(), size: metadata.len(), digest: Digest([0; 32]), executable };
                 self.found.push(Found { file, from: real, take });
             }
-            Ok(metadata) if metadata.is_dir() && named => self.missing.push(format!("{path} (is a directory: declare it as `{path}/`)")),
+            Ok(metadata) if metadata.is_dir() && named => {
+                self.missing.push(format!("{path} (is a directory: declare it as `{path}/`)"))
+            }
             _ => {}
         }
     }
@@ -144,7 +149,10 @@ impl Search<'_, '_> {
             let Ok(real) = fs::canonicalize(self.work.join(&folder)) else { continue };
             if !real.starts_with(self.work) {
                 if self.shown.unchanged(&folder).is_none() {
-                    self.missing.push(format!("{folder} (a link to {}, outside the sandbox: copy the files instead)", real.display()));
+                    self.missing.push(format!(
+                        "{folder} (a link to {}, outside the sandbox: copy the files instead)",
+                        real.display()
+                    ));
                 }
                 continue;
             }
@@ -155,12 +163,14 @@ impl Search<'_, '_> {
             let Ok(entries) = fs::read_dir(&real) else { continue };
             for entry in entries.flatten() {
                 let Ok(name) = entry.file_name().into_string() else {
-                    self.missing.push(format!("{folder}/{} (its name is not UTF-8)", entry.file_name().to_string_lossy()));
+                    self.missing
+                        .push(format!("{folder}/{} (its name is not UTF-8)", entry.file_name().to_string_lossy()));
                     continue;
                 };
                 let path = if folder.is_empty() { name } else { format!("{folder}/{name}") };
                 let Ok(kind) = entry.file_type() else { continue };
-                let is_folder = kind.is_dir() || kind.is_symlink() && fs::metadata(entry.path()).is_ok_and(|target| target.is_dir());
+                let is_folder = kind.is_dir()
+                    || kind.is_symlink() && fs::metadata(entry.path()).is_ok_and(|target| target.is_dir());
                 if is_folder {
                     let mut above = above.clone();
                     above.push(real.clone());
@@ -214,7 +224,8 @@ fn hash_one(found: &mut Found) -> Result<(), CollectError> {
     if found.take == Take::Leave {
         return Ok(());
     }
-    let (digest, size) = hash_file(&found.from).map_err(|error| CollectError::Read { path: found.file.path.clone(), error })?;
+    let (digest, size) =
+        hash_file(&found.from).map_err(|error| CollectError::Read { path: found.file.path.clone(), error })?;
     found.file.digest = digest;
     found.file.size = size;
     Ok(())
@@ -243,7 +254,12 @@ mod tests {
         let work = root.join("work");
         fs::create_dir(&work).unwrap();
         fs::write(root.join("mine"), "mine").unwrap();
-        let input = InputFile { path: "in.npy".into(), source: Source::Path("mine".into()), size: 4, digest: Digest::of(b"mine") };
+        let input = InputFile {
+            path: "in.npy".into(),
+            source: Source::Path("mine".into()),
+            size: 4,
+            digest: Digest::of(b"mine"),
+        };
         let inputs = [InputFiles { name: "in".into(), files: [input].into(), list: None }];
         let shower = || Shower { project: &root, objects: &root, work: &work, links: &root };
         shower().show(&inputs).unwrap();
@@ -283,7 +299,15 @@ mod tests {
         ];
         assert_eq!(
             collected(prepare, &outputs).unwrap(),
-            ["0 m.bin Move", "1 a.npy Move", "1 b.npy Move", "2 d/e/2 Move", "3 latest Move", "4 in.npy Copy", "6 renamed Copy"]
+            [
+                "0 m.bin Move",
+                "1 a.npy Move",
+                "1 b.npy Move",
+                "2 d/e/2 Move",
+                "3 latest Move",
+                "4 in.npy Copy",
+                "6 renamed Copy"
+            ]
         );
     }
 
@@ -320,7 +344,8 @@ mod tests {
 
     #[test]
     fn many_files_are_hashed_by_all_cores_to_the_same_digests() {
-        let prepare = |work: &Path| (0..1000).for_each(|n| fs::write(work.join(format!("{n}.out")), n.to_string()).unwrap());
+        let prepare =
+            |work: &Path| (0..1000).for_each(|n| fs::write(work.join(format!("{n}.out")), n.to_string()).unwrap());
         assert_eq!(collected(prepare, &[output("*.out", OutputKind::Pattern, false)]).unwrap().len(), 1000);
     }
 }

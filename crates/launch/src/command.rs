@@ -10,12 +10,85 @@ use tulpar_core::job::{CommandLine, JobSpec};
 /// Words that mean something to a shell when they come first. `true` and `false` are missing on purpose:
 /// the programs do the same. `echo`, `printf`, `kill`, `pwd`, `test` are here because programs and builtins differ.
 const SHELL_WORDS: [&str; 79] = [
-    ".", ":", "[", "alias", "bg", "bind", "break", "builtin", "caller", "case", "cd", "command", "compgen", "complete", "compopt",
-    "continue", "coproc", "declare", "dirs", "disown", "do", "done", "echo", "elif", "else", "enable", "esac", "eval", "exec", "exit",
-    "export", "fc", "fg", "fi", "for", "function", "getopts", "hash", "help", "history", "if", "in", "jobs", "kill", "let", "local",
-    "logout", "mapfile", "popd", "printf", "pushd", "pwd", "read", "readarray", "readonly", "return", "select", "set", "shift", "shopt",
-    "source", "suspend", "test", "then", "time", "times", "trap", "type", "typeset", "ulimit", "umask", "unalias", "unset", "until",
-    "wait", "while", "newgrp", "login", "repeat",
+    ".",
+    ":",
+    "[",
+    "alias",
+    "bg",
+    "bind",
+    "break",
+    "builtin",
+    "caller",
+    "case",
+    "cd",
+    "command",
+    "compgen",
+    "complete",
+    "compopt",
+    "continue",
+    "coproc",
+    "declare",
+    "dirs",
+    "disown",
+    "do",
+    "done",
+    "echo",
+    "elif",
+    "else",
+    "enable",
+    "esac",
+    "eval",
+    "exec",
+    "exit",
+    "export",
+    "fc",
+    "fg",
+    "fi",
+    "for",
+    "function",
+    "getopts",
+    "hash",
+    "help",
+    "history",
+    "if",
+    "in",
+    "jobs",
+    "kill",
+    "let",
+    "local",
+    "logout",
+    "mapfile",
+    "popd",
+    "printf",
+    "pushd",
+    "pwd",
+    "read",
+    "readarray",
+    "readonly",
+    "return",
+    "select",
+    "set",
+    "shift",
+    "shopt",
+    "source",
+    "suspend",
+    "test",
+    "then",
+    "time",
+    "times",
+    "trap",
+    "type",
+    "typeset",
+    "ulimit",
+    "umask",
+    "unalias",
+    "unset",
+    "until",
+    "wait",
+    "while",
+    "newgrp",
+    "login",
+    "repeat",
 ];
 
 /// The words of a line that a shell would only split and execute, so that no shell is needed: what make does.
@@ -24,7 +97,10 @@ fn plain_words(shell: &str, line: &str) -> Option<Vec<String>> {
     if !matches!(shell, "sh" | "dash" | "bash" | "ksh" | "zsh") {
         return None;
     }
-    let harmless = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b' ' | b'\t' | b'_' | b'@' | b'%' | b'+' | b':' | b',' | b'.' | b'/' | b'-' | b'=');
+    let harmless = |byte: u8| {
+        byte.is_ascii_alphanumeric()
+            || matches!(byte, b' ' | b'\t' | b'_' | b'@' | b'%' | b'+' | b':' | b',' | b'.' | b'/' | b'-' | b'=')
+    };
     if !line.bytes().all(harmless) {
         return None;
     }
@@ -126,7 +202,10 @@ pub(crate) fn find_program(name: &str, path: &str) -> Option<PathBuf> {
     if name.contains('/') {
         return Some(PathBuf::from(name));
     }
-    path.split(':').filter(|folder| folder.starts_with('/')).map(|folder| Path::new(folder).join(name)).find(|file| is_program(file))
+    path.split(':')
+        .filter(|folder| folder.starts_with('/'))
+        .map(|folder| Path::new(folder).join(name))
+        .find(|file| is_program(file))
 }
 
 fn is_program(file: &Path) -> bool {
@@ -150,8 +229,8 @@ mod tests {
     #[test]
     fn anything_that_a_shell_might_read_otherwise_goes_through_the_shell() {
         for text in [
-            "a | b", "a > b", "a; b", "a && b", "echo hi", "X=1 a", "a $B", "a *.txt", "a 'b'", "a \"b\"", "a\nb", "~/a", "a {b,c}", "a # b",
-            "cd x", "exit 3", "! a", "", "a \\b", "a ü",
+            "a | b", "a > b", "a; b", "a && b", "echo hi", "X=1 a", "a $B", "a *.txt", "a 'b'", "a \"b\"", "a\nb",
+            "~/a", "a {b,c}", "a # b", "cd x", "exit 3", "! a", "", "a \\b", "a ü",
         ] {
             assert_eq!(line("sh", text), ["sh", "-e", "-c", text], "{text}");
         }
@@ -169,7 +248,11 @@ mod tests {
     #[test]
     fn a_named_conda_environment_is_run_through_conda_or_its_relatives() {
         let project = Path::new("/p");
-        let enter = |have: &str| enter_conda("torch", project, &mut Variables::new(), |name| (name == have).then(|| PathBuf::from(format!("/opt/{name}"))));
+        let enter = |have: &str| {
+            enter_conda("torch", project, &mut Variables::new(), |name| {
+                (name == have).then(|| PathBuf::from(format!("/opt/{name}")))
+            })
+        };
         assert_eq!(enter("conda").unwrap(), ["/opt/conda", "run", "-n", "torch", "--no-capture-output"]);
         assert_eq!(enter("micromamba").unwrap(), ["/opt/micromamba", "run", "-n", "torch"]);
         assert_eq!(

@@ -34,10 +34,16 @@ pub(crate) struct Contained {
 /// Image files and references that name a registry's protocol are Apptainer's.
 const IMAGE_FILES: [&str; 5] = [".sif", ".simg", ".img", ".sqsh", ".squashfs"];
 
-pub(crate) fn contain(image: &str, command: Vec<String>, scene: &Scene<'_>, find: impl Fn(&str) -> Option<PathBuf>) -> Result<Contained, Refusal> {
+pub(crate) fn contain(
+    image: &str,
+    command: Vec<String>,
+    scene: &Scene<'_>,
+    find: impl Fn(&str) -> Option<PathBuf>,
+) -> Result<Contained, Refusal> {
     let apptainer = || find("apptainer").or_else(|| find("singularity"));
     let docker = || find("docker").or_else(|| find("podman"));
-    let is_file = IMAGE_FILES.iter().any(|ending| image.ends_with(ending)) || image.starts_with('/') || image.starts_with("./");
+    let is_file =
+        IMAGE_FILES.iter().any(|ending| image.ends_with(ending)) || image.starts_with('/') || image.starts_with("./");
     if is_file {
         let file = scene.project.join(image);
         if !file.exists() {
@@ -77,7 +83,8 @@ fn shown(scene: &Scene<'_>) -> Vec<(String, bool)> {
 }
 
 fn apptainer_exec(program: &Path, image: &str, command: Vec<String>, scene: &Scene<'_>) -> Contained {
-    let mut words = vec![program.display().to_string(), "exec".into(), "--pwd".into(), scene.work.display().to_string()];
+    let mut words =
+        vec![program.display().to_string(), "exec".into(), "--pwd".into(), scene.work.display().to_string()];
     for (path, writable) in shown(scene) {
         words.push("--bind".into());
         words.push(format!("{path}:{path}:{}", if writable { "rw" } else { "ro" }));
@@ -94,7 +101,8 @@ fn apptainer_exec(program: &Path, image: &str, command: Vec<String>, scene: &Sce
 fn docker_run(program: &Path, image: &str, command: Vec<String>, scene: &Scene<'_>) -> Contained {
     let program_name = program.display().to_string();
     let podman = program.ends_with("podman");
-    let mut words = vec![program_name.clone(), "run".into(), "--rm".into(), "--init".into(), "--name".into(), scene.name.clone()];
+    let mut words =
+        vec![program_name.clone(), "run".into(), "--rm".into(), "--init".into(), "--name".into(), scene.name.clone()];
     if podman {
         words.push("--userns=keep-id".into());
     } else {
@@ -160,7 +168,9 @@ mod tests {
             name: "tulpar-7".into(),
             user: (1000, 100),
         };
-        contain(image, vec!["python".into(), "x.py".into()], &scene, |name| have.contains(&name).then(|| Path::new("/usr/bin").join(name)))
+        contain(image, vec!["python".into(), "x.py".into()], &scene, |name| {
+            have.contains(&name).then(|| Path::new("/usr/bin").join(name))
+        })
     }
 
     #[test]
@@ -182,14 +192,29 @@ mod tests {
             "/usr/bin/singularity exec --pwd /p/a/7.1/work --bind /p:/p:ro --bind /c/objects:/c/objects:ro --bind /data:/data:ro \
              --bind /p/a/7.1/work:/p/a/7.1/work:rw --nv docker://python:3 python x.py"
         );
-        assert!(with("docker://python:3", &["podman"], false).unwrap().words.join(" ").starts_with("/usr/bin/podman run --rm --init --name tulpar-7 --userns=keep-id --workdir"));
-        assert_eq!(with("python:3", &["apptainer"], false).unwrap().words[10..], ["--bind", "/p/a/7.1/work:/p/a/7.1/work:rw", "docker://python:3", "python", "x.py"]);
+        assert!(
+            with("docker://python:3", &["podman"], false)
+                .unwrap()
+                .words
+                .join(" ")
+                .starts_with("/usr/bin/podman run --rm --init --name tulpar-7 --userns=keep-id --workdir")
+        );
+        assert_eq!(
+            with("python:3", &["apptainer"], false).unwrap().words[10..],
+            ["--bind", "/p/a/7.1/work:/p/a/7.1/work:rw", "docker://python:3", "python", "x.py"]
+        );
     }
 
     #[test]
     fn without_a_runtime_the_refusal_says_what_to_install() {
-        assert_eq!(with("python:3", &[], false).unwrap_err().to_string(), "nothing here can run the container `python:3`: install docker, podman or apptainer");
-        assert_eq!(with("oras://x/y", &["docker"], false).unwrap_err().to_string(), "nothing here can run the container `oras://x/y`: install apptainer");
+        assert_eq!(
+            with("python:3", &[], false).unwrap_err().to_string(),
+            "nothing here can run the container `python:3`: install docker, podman or apptainer"
+        );
+        assert_eq!(
+            with("oras://x/y", &["docker"], false).unwrap_err().to_string(),
+            "nothing here can run the container `oras://x/y`: install apptainer"
+        );
         assert_eq!(
             with("galaxy.sif", &["apptainer"], false).unwrap_err().to_string(),
             "the container image `/p/galaxy.sif` does not exist: build or copy it there, or correct `container:`"

@@ -14,9 +14,25 @@ use std::path::Path;
 use tulpar_core::job::JobSpec;
 
 const KEPT: [&str; 19] = [
-    "PATH", "HOME", "USER", "LOGNAME", "LANG", "LANGUAGE", "TZ", "TMPDIR", "XDG_RUNTIME_DIR", "http_proxy",
-    "https_proxy", "ftp_proxy", "no_proxy", "HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "SSL_CERT_FILE",
-    "SSL_CERT_DIR", "REQUESTS_CA_BUNDLE",
+    "PATH",
+    "HOME",
+    "USER",
+    "LOGNAME",
+    "LANG",
+    "LANGUAGE",
+    "TZ",
+    "TMPDIR",
+    "XDG_RUNTIME_DIR",
+    "http_proxy",
+    "https_proxy",
+    "ftp_proxy",
+    "no_proxy",
+    "HTTP_PROXY",
+    "HTTPS_PROXY",
+    "NO_PROXY",
+    "SSL_CERT_FILE",
+    "SSL_CERT_DIR",
+    "REQUESTS_CA_BUNDLE",
 ];
 
 /// Numeric libraries start a thread for each core of the machine unless told what the task asked for.
@@ -44,7 +60,12 @@ pub(crate) struct Told<'a> {
 }
 
 /// Later wins: outside, then Tulpar's advice, then the workflow, then secrets, then what identifies the attempt.
-pub(crate) fn variables(outside: &Variables, spec: &JobSpec, told: &Told<'_>, secrets: &Secrets) -> Result<Variables, Refusal> {
+pub(crate) fn variables(
+    outside: &Variables,
+    spec: &JobSpec,
+    told: &Told<'_>,
+    secrets: &Secrets,
+) -> Result<Variables, Refusal> {
     let mut variables = outside.clone();
     let threads = spec.milli_cpus.div_ceil(1000).max(1).to_string();
     for name in THREADS {
@@ -84,7 +105,10 @@ mod tests {
     }
 
     fn of(spec: &JobSpec) -> Result<Variables, Refusal> {
-        let outside = outside([("PATH".into(), "/bin".into()), ("LC_TIME".into(), "C".into()), ("EDITOR".into(), "vi".into())].into_iter());
+        let outside = outside(
+            [("PATH".into(), "/bin".into()), ("LC_TIME".into(), "C".into()), ("EDITOR".into(), "vi".into())]
+                .into_iter(),
+        );
         let told = Told { run: "galaxy-1", marker: Owner::driver("galaxy-1", 1).mark(1), checkpoints: None };
         variables(&outside, spec, &told, &|name: &str| (name == "TOKEN").then(|| "s3cret".to_owned()))
     }
@@ -101,8 +125,17 @@ mod tests {
         assert_eq!(
             shown,
             [
-                "A=b", "CUDA_VISIBLE_DEVICES=1,3", "LC_TIME=C", "MKL_NUM_THREADS=9", "NUMEXPR_NUM_THREADS=3", "OMP_NUM_THREADS=3",
-                "OPENBLAS_NUM_THREADS=3", "PATH=/bin", "TOKEN=s3cret", "TULPAR_ATTEMPT=2", "TULPAR_TASK=train"
+                "A=b",
+                "CUDA_VISIBLE_DEVICES=1,3",
+                "LC_TIME=C",
+                "MKL_NUM_THREADS=9",
+                "NUMEXPR_NUM_THREADS=3",
+                "OMP_NUM_THREADS=3",
+                "OPENBLAS_NUM_THREADS=3",
+                "PATH=/bin",
+                "TOKEN=s3cret",
+                "TULPAR_ATTEMPT=2",
+                "TULPAR_TASK=train"
             ]
         );
     }

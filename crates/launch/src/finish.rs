@@ -81,7 +81,12 @@ fn save_checkpoint(shared: &Shared, running: &Running) {
 fn remove_container(words: Option<Vec<String>>) {
     use std::process::{Command, Stdio};
     if let Some([program, arguments @ ..]) = words.as_deref() {
-        let _ = Command::new(program).args(arguments).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).status();
+        let _ = Command::new(program)
+            .args(arguments)
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .status();
     }
 }
 
@@ -122,11 +127,24 @@ fn failed_by_itself(ending: &Ending) -> bool {
 /// An attempt that never had a process.
 pub(crate) fn report_unstarted(shared: &Shared, spec: &JobSpec, ending: Ending) {
     let now = prepare::now();
-    let report = Report { ending, started: now, ended: now, usage: Usage::default(), outputs: Vec::new(), stderr_tail: String::new() };
+    let report = Report {
+        ending,
+        started: now,
+        ended: now,
+        usage: Usage::default(),
+        outputs: Vec::new(),
+        stderr_tail: String::new(),
+    };
     deliver(shared, spec, report, Vec::new(), (0, 0));
 }
 
-fn deliver(shared: &Shared, spec: &JobSpec, report: Report, samples: Vec<tulpar_core::job::Sample>, (input_files, input_bytes): (u64, u64)) {
+fn deliver(
+    shared: &Shared,
+    spec: &JobSpec,
+    report: Report,
+    samples: Vec<tulpar_core::job::Sample>,
+    (input_files, input_bytes): (u64, u64),
+) {
     shared.records.append(&Record {
         attempt: spec.attempt,
         name: spec.name.clone(),

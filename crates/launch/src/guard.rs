@@ -80,7 +80,9 @@ impl Guard {
         let nothing = OpenOptions::new().write(true).open("/dev/null")?;
         let string = |text: &str| CString::new(text).map_err(|_| io::Error::from(io::ErrorKind::InvalidInput));
         let own = std::env::current_exe()?;
-        let words = std::iter::once(Ok(string(&own.to_string_lossy())?)).chain(arguments.iter().map(|word| string(word))).collect::<io::Result<Vec<_>>>()?;
+        let words = std::iter::once(Ok(string(&own.to_string_lossy())?))
+            .chain(arguments.iter().map(|word| string(word)))
+            .collect::<io::Result<Vec<_>>>()?;
         let child = spawn::spawn(&Program {
             // Also when the file was replaced by a newer build meanwhile.
             path: c"/proc/self/exe",
@@ -96,7 +98,10 @@ impl Guard {
             open_files: None,
         });
         let child = child.map_err(|error| match error {
-            SpawnError::Clone(error) | SpawnError::Folder(error) | SpawnError::Streams(error) | SpawnError::Execute(error) => error,
+            SpawnError::Clone(error)
+            | SpawnError::Folder(error)
+            | SpawnError::Streams(error)
+            | SpawnError::Execute(error) => error,
         })?;
         Ok(Guard { pipe: Some(ours), child })
     }

@@ -67,7 +67,9 @@ impl Shower<'_> {
                 self.source(file, project, &mut from);
                 let (folder, name) = folders.parent(&file.path)?;
                 let mut linked = match file.source {
-                    Source::Object => rustix::fs::linkat(rustix::fs::CWD, from.as_str(), folder, name, AtFlags::empty()),
+                    Source::Object => {
+                        rustix::fs::linkat(rustix::fs::CWD, from.as_str(), folder, name, AtFlags::empty())
+                    }
                     Source::Path(_) => Err(rustix::io::Errno::XDEV),
                 };
                 // Another file system, too many links, a file system without them.
@@ -81,7 +83,9 @@ impl Shower<'_> {
                 }
                 match linked {
                     Ok(()) => {}
-                    Err(rustix::io::Errno::NOENT) => return Err(Refusal::MissingInput { path: file.path.clone(), from }),
+                    Err(rustix::io::Errno::NOENT) => {
+                        return Err(Refusal::MissingInput { path: file.path.clone(), from });
+                    }
                     // The same file through two inputs, or twice in one, is no conflict.
                     Err(rustix::io::Errno::EXIST) if is_link_to(&self.work.join(&file.path), Path::new(&from)) => {}
                     Err(rustix::io::Errno::EXIST) => return Err(Refusal::SamePath(file.path.clone())),
@@ -177,8 +181,9 @@ impl Folders<'_> {
         let Some((folder, name)) = path.rsplit_once('/') else { return Ok((self.top, path)) };
         if self.last.as_ref().is_none_or(|(last, _)| last != folder) {
             self.make(folder, path)?;
-            let open = rustix::fs::openat(self.top, folder, OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())
-                .map_err(|error| Refusal::sandbox(format!("opening `{folder}`"))(error.into()))?;
+            let open =
+                rustix::fs::openat(self.top, folder, OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())
+                    .map_err(|error| Refusal::sandbox(format!("opening `{folder}`"))(error.into()))?;
             self.last = Some((folder.to_owned(), open));
         }
         let (_, open) = self.last.as_ref().expect("just set");
@@ -196,7 +201,8 @@ impl Folders<'_> {
             Ok(()) => {}
             Err(rustix::io::Errno::EXIST) => {
                 // Through a link to a user's folder we would write into that folder.
-                let kind = rustix::fs::statat(self.top, folder, AtFlags::SYMLINK_NOFOLLOW).map(|stat| FileType::from_raw_mode(stat.st_mode));
+                let kind = rustix::fs::statat(self.top, folder, AtFlags::SYMLINK_NOFOLLOW)
+                    .map(|stat| FileType::from_raw_mode(stat.st_mode));
                 if kind != Ok(FileType::Directory) {
                     return Err(Refusal::BelowAnInput(path.to_owned()));
                 }
@@ -233,7 +239,8 @@ impl<'a> Shown<'a> {
 
     /// The input shown at `path`, and where it really lies, if the link there is still the one we made.
     pub(crate) fn unchanged(&self, path: &str) -> Option<(&'a InputFile, PathBuf)> {
-        let input = *self.by_path.get_or_init(|| self.files().map(|file| (file.path.as_str(), file)).collect()).get(path)?;
+        let input =
+            *self.by_path.get_or_init(|| self.files().map(|file| (file.path.as_str(), file)).collect()).get(path)?;
         let from = self.source(input);
         is_link_to(&self.shower.work.join(path), &from).then_some((input, from))
     }
@@ -266,13 +273,20 @@ mod tests {
             std::fs::write(folder.path().join("project/raw").join(name), name).unwrap();
         }
         let inputs = [InputFiles { name: "raw".into(), files: files.into(), list: list.map(String::from) }];
-        let shown = Shower { project: &folder.path().join("project"), objects: &folder.path().join("objects"), work: &folder.path().join("work"), links: &folder.path().join("links") }.show(&inputs);
+        let shown = Shower {
+            project: &folder.path().join("project"),
+            objects: &folder.path().join("objects"),
+            work: &folder.path().join("work"),
+            links: &folder.path().join("links"),
+        }
+        .show(&inputs);
         (folder, shown)
     }
 
     #[test]
     fn inputs_appear_at_their_paths_and_in_the_list() {
-        let (folder, shown) = show(vec![file("in/deep/a", "raw/a"), file("in/b", "raw/b"), file("in/b", "raw/b")], Some("raw.list"));
+        let (folder, shown) =
+            show(vec![file("in/deep/a", "raw/a"), file("in/b", "raw/b"), file("in/b", "raw/b")], Some("raw.list"));
         assert_eq!(shown.unwrap(), (3, 6));
         assert_eq!(std::fs::read_to_string(folder.path().join("work/in/deep/a")).unwrap(), "a");
         assert_eq!(std::fs::read_to_string(folder.path().join("work/raw.list")).unwrap(), "in/deep/a\nin/b\nin/b\n");
@@ -303,10 +317,22 @@ mod tests {
     #[test]
     fn what_cannot_be_shown_safely_is_refused_by_name() {
         let refused = |files, list| show(files, list).1.unwrap_err().to_string();
-        assert_eq!(refused(vec![file("../a", "raw/a")], None), "the path `../a` leaves the sandbox: use a relative path without `..`");
-        assert_eq!(refused(vec![file("/a", "raw/a")], None), "the path `/a` leaves the sandbox: use a relative path without `..`");
-        assert_eq!(refused(vec![file("a", "raw/a"), file("a", "raw/b")], None), "two inputs claim the path `a` in the sandbox: give one of them another name");
-        assert!(refused(vec![file("d", "raw"), file("d/x", "raw/b")], None).starts_with("the input `d/x` lies below another input"));
+        assert_eq!(
+            refused(vec![file("../a", "raw/a")], None),
+            "the path `../a` leaves the sandbox: use a relative path without `..`"
+        );
+        assert_eq!(
+            refused(vec![file("/a", "raw/a")], None),
+            "the path `/a` leaves the sandbox: use a relative path without `..`"
+        );
+        assert_eq!(
+            refused(vec![file("a", "raw/a"), file("a", "raw/b")], None),
+            "two inputs claim the path `a` in the sandbox: give one of them another name"
+        );
+        assert!(
+            refused(vec![file("d", "raw"), file("d/x", "raw/b")], None)
+                .starts_with("the input `d/x` lies below another input")
+        );
         assert!(refused(vec![file("a", "raw/nosuch")], None).contains("the input `a` is missing"));
         let lost = InputFile { path: "m".into(), source: Source::Object, size: 4, digest: Digest::of(b"lost") };
         assert!(refused(vec![lost], None).contains("the input `m` is missing"));

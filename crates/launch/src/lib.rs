@@ -37,9 +37,9 @@ pub use launcher::Launcher;
 use std::path::PathBuf;
 use std::time::Duration;
 use tulpar_core::ids::AttemptId;
-use tulpar_core::job::Report;
 #[cfg(doc)]
 use tulpar_core::job::JobSpec;
+use tulpar_core::job::Report;
 
 /// Where things lie. Absolute, or relative to the current folder at the start.
 #[derive(Clone, Debug)]

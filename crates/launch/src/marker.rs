@@ -105,7 +105,10 @@ mod tests {
     #[test]
     fn a_mark_is_read_back_from_the_limits_and_from_the_variable() {
         let marker = Owner::driver("galaxy-3", 77).mark(5);
-        let limits = format!("Max address space  unlimited  unlimited  bytes\nMax file locks             {}    unlimited  locks\n", marker.limit());
+        let limits = format!(
+            "Max address space  unlimited  unlimited  bytes\nMax file locks             {}    unlimited  locks\n",
+            marker.limit()
+        );
         assert_eq!(in_limits(limits.as_bytes()), Some(marker));
         let environ = format!("HOME=/x\0TULPAR_RUN={}\0A=b\0", marker.variable("galaxy-3"));
         assert_eq!(in_environment(environ.as_bytes()), Some(marker));

@@ -50,7 +50,9 @@ impl Objects {
     /// Makes every file ready to be renamed: on this file system, with one name, read-only. May be done
     /// by many threads at once.
     pub(crate) fn stage(&self, found: &mut [Found]) -> Result<(), StoreError> {
-        found.iter_mut().try_for_each(|found| self.stage_one(found).map_err(|error| StoreError { path: found.file.path.clone(), error }))
+        found.iter_mut().try_for_each(|found| {
+            self.stage_one(found).map_err(|error| StoreError { path: found.file.path.clone(), error })
+        })
     }
 
     fn stage_one(&self, found: &mut Found) -> io::Result<()> {
@@ -85,7 +87,9 @@ impl Objects {
         let mut wanted: BTreeMap<Digest, Vec<(usize, &Found)>> = BTreeMap::new();
         let mut folders = BTreeSet::new();
         let mut new_folder = false;
-        for (attempt, found) in attempts.iter().enumerate().flat_map(|(attempt, found)| found.iter().map(move |found| (attempt, found))) {
+        for (attempt, found) in
+            attempts.iter().enumerate().flat_map(|(attempt, found)| found.iter().map(move |found| (attempt, found)))
+        {
             let path = self.path(&found.file.digest);
             // Also of objects that are there: the attempt that made them may not have got as far as syncing.
             folders.insert(path.parent().expect("two levels").to_path_buf());
@@ -101,7 +105,10 @@ impl Objects {
         }
         let mut fail = |attempt: usize, found: &Found, error: &io::Error| {
             if results[attempt].is_ok() {
-                results[attempt] = Err(StoreError { path: found.file.path.clone(), error: io::Error::new(error.kind(), error.to_string()) });
+                results[attempt] = Err(StoreError {
+                    path: found.file.path.clone(),
+                    error: io::Error::new(error.kind(), error.to_string()),
+                });
             }
         };
         let together = wanted.len() > FEW;
@@ -143,7 +150,9 @@ impl Objects {
             folders.iter().filter_map(|folder| File::open(folder).ok()).try_for_each(|folder| folder.sync_all())
         };
         if let Err(error) = synced {
-            for (attempt, found) in attempts.iter().enumerate().filter_map(|(attempt, found)| Some((attempt, found.first()?))) {
+            for (attempt, found) in
+                attempts.iter().enumerate().filter_map(|(attempt, found)| Some((attempt, found.first()?)))
+            {
                 fail(attempt, found, &error);
             }
         }
@@ -151,7 +160,8 @@ impl Objects {
     }
 
     fn sync_all(&self) -> io::Result<()> {
-        let folder = rustix::fs::open(&self.folder, OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())?;
+        let folder =
+            rustix::fs::open(&self.folder, OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())?;
         Ok(rustix::fs::syncfs(folder)?)
     }
 }
@@ -174,7 +184,13 @@ mod tests {
 
     fn found(from: &Path, executable: bool, take: Take) -> Found {
         let content = fs::read(from).unwrap();
-        let file = OutputFile { output: 0, path: "x".into(), size: content.len() as u64, digest: Digest::of(&content), executable };
+        let file = OutputFile {
+            output: 0,
+            path: "x".into(),
+            size: content.len() as u64,
+            digest: Digest::of(&content),
+            executable,
+        };
         Found { file, from: from.to_path_buf(), take }
     }
 

@@ -10,7 +10,7 @@ use crate::refusal::Refusal;
 use crate::sample::Samples;
 use crate::spawn::{self, Apart, Program, SpawnError};
 use crate::table::{Alarm, Running, Stage};
-use crate::{Notice, command, finish, sandbox};
+use crate::{Notice, command, finish, process, sandbox};
 use rustix::event::epoll;
 use std::ffi::CString;
 use std::io;
@@ -33,7 +33,10 @@ pub(crate) fn prepare(shared: &Shared, spec: Box<JobSpec>) {
         finish::report_unstarted(shared, &spec, why);
         return;
     }
-    let serial = shared.serial.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |serial| Some(marker::next_serial(serial))).unwrap_or(0);
+    let serial = shared
+        .serial
+        .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |serial| Some(marker::next_serial(serial)))
+        .unwrap_or(0);
     match start(shared, spec, serial) {
         Ok(running) => register(shared, running, serial),
         Err((spec, refusal)) => {
@@ -55,7 +58,8 @@ fn register(shared: &Shared, running: Running, serial: u32) {
     let mut table = shared.table();
     let deadline = running.deadline();
     let limited = running.spec.limits.memory.0 > 0;
-    let added = epoll::add(&shared.epoll, &running.pidfd, epoll::EventData::new_u64(u64::from(serial)), epoll::EventFlags::IN);
+    let added =
+        epoll::add(&shared.epoll, &running.pidfd, epoll::EventData::new_u64(u64::from(serial)), epoll::EventFlags::IN);
     let before = table.stages.insert(attempt, Stage::Running(serial));
     table.running.insert(serial, running);
     let mut wake = None;
@@ -65,9 +69,10 @@ fn register(shared: &Shared, running: Running, serial: u32) {
     }
     if limited {
         table.memory_limited += 1;
-        let soon = now + Duration::from_millis(100);
-        wake = Some(wake.map_or(soon, |wake: Instant| wake.min(soon)));
     }
+    table.unseen += 1;
+    let soon = now + Duration::from_millis(100);
+    wake = Some(wake.map_or(soon, |wake: Instant| wake.min(soon)));
     if let Some(Stage::Queued(Some(why))) = before {
         table.stop(serial, why, now);
         wake = Some(now);
@@ -101,6 +106,8 @@ fn start(shared: &Shared, spec: Box<JobSpec>, serial: u32) -> Result<Running, Re
             left: None,
             wall: Duration::ZERO,
             out_of_memory: false,
+            own_peak: process::own_peak(),
+            seen: false,
             usage: Usage::default(),
             strays: 0,
             samples: Samples::default(),
@@ -145,7 +152,9 @@ fn try_start(shared: &Shared, spec: &JobSpec, serial: u32) -> Result<Started, Re
     let clock = Instant::now();
     let child = match command.execute(&words, streams, marker) {
         // What the kernel will not run (a script without `#!`) a shell may.
-        Err(Refusal::NotRunnable { .. }) if matches!(spec.command, CommandLine::Shell { .. }) && !is_through_shell(&words) => {
+        Err(Refusal::NotRunnable { .. })
+            if matches!(spec.command, CommandLine::Shell { .. }) && !is_through_shell(&words) =>
+        {
             let words = command::words(&spec.command, |_| false)?;
             command.execute(&words, streams, marker)?
         }
@@ -173,7 +182,12 @@ fn is_through_shell(words: &[String]) -> bool {
     words.iter().rev().nth(1).is_some_and(|word| word == "-c")
 }
 
-fn variables(shared: &Shared, spec: &JobSpec, marker: Marker, checkpoints: Option<&Path>) -> Result<Variables, Refusal> {
+fn variables(
+    shared: &Shared,
+    spec: &JobSpec,
+    marker: Marker,
+    checkpoints: Option<&Path>,
+) -> Result<Variables, Refusal> {
     let told = Told { run: &shared.options.run, marker, checkpoints };
     environment::variables(&shared.outside, spec, &told, &*shared.options.secrets)
 }
@@ -196,7 +210,8 @@ impl Command<'_> {
         }
         if let Some(conda) = &self.spec.conda {
             let path = self.variables["PATH"].clone();
-            self.prefix = command::enter_conda(conda, project, &mut self.variables, |name| command::find_program(name, &path))?;
+            self.prefix =
+                command::enter_conda(conda, project, &mut self.variables, |name| command::find_program(name, &path))?;
         }
         Ok(())
     }
@@ -250,7 +265,9 @@ impl Command<'_> {
                 // It may have moved since it was found, or its interpreter is missing.
                 self.shared.programs.lock().expect("no panic while held").clear();
                 match self.find(program) {
-                    Some(again) if again != file => self.spawn(&again, words, streams, marker).map_err(|error| refusal(program, error)),
+                    Some(again) if again != file => {
+                        self.spawn(&again, words, streams, marker).map_err(|error| refusal(program, error))
+                    }
                     _ => Err(refusal(program, SpawnError::Execute(error))),
                 }
             }
@@ -258,11 +275,21 @@ impl Command<'_> {
         }
     }
 
-    fn spawn(&self, file: &Path, words: &[String], streams: [i32; 3], marker: Marker) -> Result<spawn::Child, SpawnError> {
+    fn spawn(
+        &self,
+        file: &Path,
+        words: &[String],
+        streams: [i32; 3],
+        marker: Marker,
+    ) -> Result<spawn::Child, SpawnError> {
         let zero = |_| SpawnError::Execute(io::Error::from(io::ErrorKind::InvalidInput));
         let string = |text: &str| CString::new(text).map_err(zero);
         let arguments = words.iter().map(|word| string(word)).collect::<Result<Vec<_>, _>>()?;
-        let variables = self.variables.iter().map(|(name, value)| string(&format!("{name}={value}"))).collect::<Result<Vec<_>, _>>()?;
+        let variables = self
+            .variables
+            .iter()
+            .map(|(name, value)| string(&format!("{name}={value}")))
+            .collect::<Result<Vec<_>, _>>()?;
         spawn::spawn(&Program {
             path: &path_string(file).map_err(zero)?,
             arguments: &arguments,

@@ -18,11 +18,17 @@ pub(crate) enum Refusal {
     NothingToRun,
     #[error("the command, a variable or a path holds a zero byte, which no program can be given")]
     ZeroByte,
-    #[error("the command line is longer than this system allows: give the files as a list (`{{name.list}}`) or a folder instead of one by one")]
+    #[error(
+        "the command line is longer than this system allows: give the files as a list (`{{name.list}}`) or a folder instead of one by one"
+    )]
     TooLong,
-    #[error("there is no program `{0}` on this machine: install it, give its full path, or name the environment (venv, conda, container) that has it")]
+    #[error(
+        "there is no program `{0}` on this machine: install it, give its full path, or name the environment (venv, conda, container) that has it"
+    )]
     NoProgram(String),
-    #[error("`{program}` cannot be run: {error}. Is it executable (chmod +x), does its first line name the interpreter (#!), is it for this machine?")]
+    #[error(
+        "`{program}` cannot be run: {error}. Is it executable (chmod +x), does its first line name the interpreter (#!), is it for this machine?"
+    )]
     NotRunnable { program: String, error: io::Error },
     #[error("`{program}` could not be started: {error}")]
     Start { program: String, error: String },
@@ -32,7 +38,9 @@ pub(crate) enum Refusal {
     NoVenv(String),
     #[error("there is no conda environment in `{0}`: make it (conda create -p), or correct `conda:`")]
     NoCondaFolder(String),
-    #[error("conda is not installed here, and the environment `{0}` is given by name: install conda, mamba or micromamba, or give the environment's folder")]
+    #[error(
+        "conda is not installed here, and the environment `{0}` is given by name: install conda, mamba or micromamba, or give the environment's folder"
+    )]
     NoConda(String),
     #[error("nothing here can run the container `{image}`: install {install}")]
     NoRuntime { image: String, install: &'static str },

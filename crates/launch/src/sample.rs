@@ -95,6 +95,7 @@ pub(crate) fn pass(watch: &mut Watch<'_>, sampling: bool, over: &mut Vec<Running
         let mut table = shared.table();
         for (serial, tree) in &trees {
             let Some(running) = table.running.get_mut(serial) else { continue };
+            let newly_seen = !std::mem::replace(&mut running.seen, true);
             running.samples.peak_rss = running.samples.peak_rss.max(tree.rss);
             let limit = running.spec.limits.memory.0;
             if limit > 0 && tree.rss > limit && !running.killed {
@@ -103,6 +104,9 @@ pub(crate) fn pass(watch: &mut Watch<'_>, sampling: bool, over: &mut Vec<Running
             if sampling {
                 let sample = sample(running, tree, &shared.gpus.reading(&running.spec.gpus));
                 running.samples.push(sample);
+            }
+            if newly_seen {
+                table.unseen -= 1;
             }
         }
     }
@@ -137,12 +141,17 @@ fn sample(running: &Running, tree: &Tree, gpu: &Option<(u32, u64)>) -> Sample {
 }
 
 fn roots(table: &Table) -> HashMap<i32, u32> {
-    let mains = table.running.iter().filter(|(_, running)| running.left.is_none()).map(|(serial, running)| (running.pid, *serial));
+    let mains = table
+        .running
+        .iter()
+        .filter(|(_, running)| running.left.is_none())
+        .map(|(serial, running)| (running.pid, *serial));
     mains.chain(table.strays.iter().map(|(pid, stray)| (*pid, stray.serial))).collect()
 }
 
 fn trees(roots: &HashMap<i32, u32>, buffer: &mut Vec<u8>) -> HashMap<u32, Tree> {
-    let processes: HashMap<i32, Stat> = process::all().into_iter().filter_map(|pid| Some((pid, Stat::of(pid, buffer)?))).collect();
+    let processes: HashMap<i32, Stat> =
+        process::all().into_iter().filter_map(|pid| Some((pid, Stat::of(pid, buffer)?))).collect();
     let page = system_number(libc::_SC_PAGESIZE);
     // Whose each process is; `None` for those that are nobody's.
     let mut owners: HashMap<i32, Option<u32>> = HashMap::with_capacity(processes.len());
@@ -190,7 +199,16 @@ mod tests {
     fn a_long_attempt_keeps_a_bounded_number_of_even_samples() {
         let mut samples = Samples::default();
         for ms in 0..100_000 {
-            samples.push(Sample { ms, processes: 1, rss: 0, cpu_us: 0, read_bytes: 0, write_bytes: 0, gpu_percent: None, gpu_memory: None });
+            samples.push(Sample {
+                ms,
+                processes: 1,
+                rss: 0,
+                cpu_us: 0,
+                read_bytes: 0,
+                write_bytes: 0,
+                gpu_percent: None,
+                gpu_memory: None,
+            });
         }
         let list = samples.take();
         assert!(list.len() <= MOST && list.len() > MOST / 2, "{}", list.len());

@@ -121,7 +121,12 @@ pub(crate) fn remove_tree(folder: &Path) {
         use std::os::unix::fs::PermissionsExt;
         let _ = fs::set_permissions(&folder, fs::Permissions::from_mode(0o700));
         let Ok(entries) = fs::read_dir(&folder) else { continue };
-        folders.extend(entries.flatten().filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir())).map(|entry| entry.path()));
+        folders.extend(
+            entries
+                .flatten()
+                .filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()))
+                .map(|entry| entry.path()),
+        );
     }
     let _ = fs::remove_dir_all(folder);
 }

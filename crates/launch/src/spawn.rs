@@ -126,7 +126,8 @@ pub(crate) fn spawn(program: &Program<'_>) -> Result<Child, SpawnError> {
     // SAFETY: the clone succeeded, so the kernel put a new descriptor there that nobody else owns.
     let pidfd = unsafe { OwnedFd::from_raw_fd(pidfd) };
     // SAFETY: `orders` is alive; volatile because the child wrote it behind the compiler's back.
-    let (failed, error) = unsafe { (ptr::read_volatile(&raw const (*orders).failed), ptr::read_volatile(&raw const (*orders).error)) };
+    let (failed, error) =
+        unsafe { (ptr::read_volatile(&raw const (*orders).failed), ptr::read_volatile(&raw const (*orders).error)) };
     if failed == 0 {
         return Ok(Child { pid, pidfd });
     }

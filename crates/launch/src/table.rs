@@ -39,6 +39,10 @@ pub(crate) struct Running {
     pub(crate) wall: Duration,
     /// The kernel killed it for lack of memory.
     pub(crate) out_of_memory: bool,
+    /// Our own peak when it started, see `process::own_peak`.
+    pub(crate) own_peak: u64,
+    /// A pass over the processes has seen it.
+    pub(crate) seen: bool,
     /// Of all processes that are over.
     pub(crate) usage: Usage,
     /// Its processes that the kernel gave to us and that are not over.
@@ -75,9 +79,18 @@ pub(crate) struct Table {
     pub(crate) alarms: BTreeSet<(Instant, u32, Alarm)>,
     /// How many of `running` have a memory limit.
     pub(crate) memory_limited: usize,
+    /// How many of `running` no pass has seen yet: a short task shall leave a figure of its memory too.
+    pub(crate) unseen: usize,
     /// Until when the watching thread sleeps.
     pub(crate) sleeps_until: Option<Instant>,
     pub(crate) closing: bool,
+}
+
+impl Table {
+    /// Somebody's memory is to be looked at before the next sample.
+    pub(crate) fn memory_matters(&self) -> bool {
+        self.memory_limited > 0 || self.unseen > 0
+    }
 }
 
 impl Running {

@@ -47,7 +47,8 @@ pub(crate) fn run(shared: &Shared) {
     let mut events = Vec::with_capacity(256);
     while let Some(until) = watch.plan_sleep() {
         let timeout = until.saturating_duration_since(Instant::now());
-        let timeout = rustix::event::Timespec { tv_sec: timeout.as_secs() as i64, tv_nsec: i64::from(timeout.subsec_nanos()) };
+        let timeout =
+            rustix::event::Timespec { tv_sec: timeout.as_secs() as i64, tv_nsec: i64::from(timeout.subsec_nanos()) };
         events.clear();
         // Interrupted by a signal is as good as nothing happened.
         let _ = epoll::wait(&shared.epoll, rustix::buffer::spare_capacity(&mut events), Some(&timeout));
@@ -83,7 +84,7 @@ impl Watch<'_> {
         // Sleeping on without attempts costs one wake-up a sample; starting a timer with each first
         // attempt would cost one for each short task.
         let mut until = self.next_sample;
-        if table.memory_limited > 0 {
+        if table.memory_matters() {
             until = until.min(self.next_memory);
         }
         if let Some((alarm, ..)) = table.alarms.first() {
@@ -101,7 +102,10 @@ impl Watch<'_> {
         let _ = epoll::delete(&self.shared.epoll, &running.pidfd);
         running.wall = running.clock.elapsed();
         let left = match process::reap(running.pid, &mut self.buffer) {
-            Ok((left, usage)) => {
+            Ok((left, mut usage)) => {
+                if usage.peak_rss <= running.own_peak {
+                    usage.peak_rss = 0;
+                }
                 process::add(&mut running.usage, &usage);
                 left
             }
@@ -161,7 +165,9 @@ impl Watch<'_> {
             }
             if !stat.is_over() {
                 self.take_in(table, pid, marker.serial());
-            } else if let (Ok((_, usage)), Some(running)) = (process::reap(pid, &mut self.buffer), table.running.get_mut(&marker.serial())) {
+            } else if let (Ok((_, usage)), Some(running)) =
+                (process::reap(pid, &mut self.buffer), table.running.get_mut(&marker.serial()))
+            {
                 process::add(&mut running.usage, &usage);
             }
         }
@@ -224,7 +230,7 @@ impl Watch<'_> {
     fn measure(&mut self, over: &mut Vec<Running>) {
         let now = Instant::now();
         let sampling = now >= self.next_sample;
-        let limited = now >= self.next_memory && self.shared.table().memory_limited > 0;
+        let limited = now >= self.next_memory && self.shared.table().memory_matters();
         if !sampling && !limited {
             return;
         }
@@ -250,6 +256,9 @@ pub(crate) fn settle(table: &mut Table, serial: u32, over: &mut Vec<Running>) {
     if let Some(running) = table.running.remove(&serial) {
         if running.spec.limits.memory.0 > 0 {
             table.memory_limited -= 1;
+        }
+        if !running.seen {
+            table.unseen -= 1;
         }
         table.stages.insert(running.spec.attempt, crate::table::Stage::Ending);
         over.push(running);

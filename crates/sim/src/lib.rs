@@ -73,8 +73,7 @@ impl Simulation {
         loop {
             let step = self.engine.step(self.now, std::mem::take(&mut inputs));
             self.steps += 1;
-            let timed: Vec<(Timestamp, Event)> =
-                step.events.into_iter().map(|event| (self.now, event)).collect();
+            let timed: Vec<(Timestamp, Event)> = step.events.into_iter().map(|event| (self.now, event)).collect();
             watch(&self.engine, &timed);
             if self.keep_events {
                 self.events.extend(timed);

@@ -20,7 +20,8 @@ impl Store {
     pub fn runs(&self) -> Result<Vec<RunAnswer>, StoreError> {
         self.answer(|sql| {
             let query = format!("SELECT {} FROM runs ORDER BY started, name", rows::RUN_COLUMNS);
-            let runs: Vec<RunRow> = sql.prepare_cached(&query)?.query_map([], rows::run_from)?.collect::<Result<_, _>>()?;
+            let runs: Vec<RunRow> =
+                sql.prepare_cached(&query)?.query_map([], rows::run_from)?.collect::<Result<_, _>>()?;
             runs.into_iter().map(|run| run_answer(sql, run)).collect()
         })
     }
@@ -57,7 +58,8 @@ impl Store {
     pub fn job(&self, run: &str, job: JobId) -> Result<Option<JobAnswer>, StoreError> {
         let run = self.row(run)?.run;
         self.answer(|sql| {
-            let mut statement = sql.prepare_cached(&format!("SELECT {JOB_COLUMNS} FROM jobs WHERE run = ?1 AND job = ?2"))?;
+            let mut statement =
+                sql.prepare_cached(&format!("SELECT {JOB_COLUMNS} FROM jobs WHERE run = ?1 AND job = ?2"))?;
             let mut found = statement.query_map(params![run, job.0], job_from)?;
             found.next().transpose()
         })
@@ -241,7 +243,9 @@ fn attempts(sql: &Connection, run: i64, job: JobId, n: Option<u32>) -> rusqlite:
         rows::ATTEMPT_COLUMNS
     );
     sql.prepare_cached(&query)?
-        .query_map(params![run, job.0, n], |row| rows::attempt_from(row).map(|(n, attempt)| attempt_answer(job, n, attempt)))?
+        .query_map(params![run, job.0, n], |row| {
+            rows::attempt_from(row).map(|(n, attempt)| attempt_answer(job, n, attempt))
+        })?
         .collect()
 }
 

@@ -177,7 +177,12 @@ impl Ingest<'_> {
         RunRow { run, name: self.name.to_owned(), ..RunRow::default() }
     }
 
-    fn take_journal(&self, sql: &Connection, changes: &mut Changes<'_>, synced: &mut Synced) -> Result<Reached, Trouble> {
+    fn take_journal(
+        &self,
+        sql: &Connection,
+        changes: &mut Changes<'_>,
+        synced: &mut Synced,
+    ) -> Result<Reached, Trouble> {
         let mut insert = sql.prepare_cached("INSERT OR REPLACE INTO events VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)")?;
         let mut lines = Lines::open(&self.journal, changes.run.journal_bytes).map_err(reading(&self.journal))?;
         while let Some(bytes) = lines.next().map_err(reading(&self.journal))? {

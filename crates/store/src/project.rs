@@ -159,8 +159,11 @@ impl<'a> Changes<'a> {
         match self.attempts.entry((attempt.job.0, attempt.n)) {
             Entry::Occupied(there) => Ok(there.into_mut()),
             Entry::Vacant(place) => {
-                let known =
-                    if self.fresh { None } else { rows::read_attempt(self.sql, self.run.run, attempt.job.0, attempt.n)? };
+                let known = if self.fresh {
+                    None
+                } else {
+                    rows::read_attempt(self.sql, self.run.run, attempt.job.0, attempt.n)?
+                };
                 Ok(place.insert(known.unwrap_or_default()))
             }
         }

@@ -108,7 +108,9 @@ pub(crate) fn run_from(row: &Row<'_>) -> rusqlite::Result<RunRow> {
 }
 
 pub(crate) fn read_run(sql: &Connection, name: &str) -> rusqlite::Result<Option<RunRow>> {
-    sql.prepare_cached(&format!("SELECT {RUN_COLUMNS} FROM runs WHERE name = ?1"))?.query_row([name], run_from).optional()
+    sql.prepare_cached(&format!("SELECT {RUN_COLUMNS} FROM runs WHERE name = ?1"))?
+        .query_row([name], run_from)
+        .optional()
 }
 
 pub(crate) fn write_run(sql: &Connection, row: &RunRow) -> rusqlite::Result<()> {
@@ -161,12 +163,21 @@ pub(crate) fn read_job(sql: &Connection, run: i64, job: u32) -> rusqlite::Result
 }
 
 pub(crate) fn write_job(sql: &Connection, run: i64, job: u32, row: &JobRow) -> rusqlite::Result<()> {
-    sql.prepare_cached("INSERT OR REPLACE INTO jobs VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)")?.execute(
-        params![
-            run, job, row.name, row.task_set, row.state, row.since, row.attempts, row.why, row.key, row.reused_from,
-            row.blame, row.because
-        ],
-    )?;
+    sql.prepare_cached("INSERT OR REPLACE INTO jobs VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)")?
+        .execute(params![
+            run,
+            job,
+            row.name,
+            row.task_set,
+            row.state,
+            row.since,
+            row.attempts,
+            row.why,
+            row.key,
+            row.reused_from,
+            row.blame,
+            row.because
+        ])?;
     Ok(())
 }
 
@@ -177,7 +188,8 @@ pub(crate) const ATTEMPT_COLUMNS: &str = "n, site, host, node, gpus, request, pl
 
 /// From a row of [`ATTEMPT_COLUMNS`].
 pub(crate) fn attempt_from(row: &Row<'_>) -> rusqlite::Result<(u32, AttemptRow)> {
-    let unsigned = |column: usize| Ok::<u64, rusqlite::Error>(row.get::<_, Option<i64>>(column)?.unwrap_or(0).unsigned_abs());
+    let unsigned =
+        |column: usize| Ok::<u64, rusqlite::Error>(row.get::<_, Option<i64>>(column)?.unwrap_or(0).unsigned_abs());
     let usage = match row.get::<_, Option<i64>>(18)? {
         None => None,
         Some(_) => Some(Usage {

@@ -154,8 +154,8 @@ fn make(connection: &mut Connection, even_if_right: bool) -> rusqlite::Result<()
     let version: i64 = transaction.pragma_query_value(None, "user_version", |row| row.get(0))?;
     if version != VERSION || even_if_right {
         let names: Vec<String> = {
-            let mut statement =
-                transaction.prepare("SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sqlite_%'")?;
+            let mut statement = transaction
+                .prepare("SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sqlite_%'")?;
             let names = statement.query_map([], |row| row.get(0))?;
             names.collect::<Result<_, _>>()?
         };

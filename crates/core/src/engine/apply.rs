@@ -33,12 +33,7 @@ impl Engine {
                 self.set(attempt.job, State::Submitted);
                 self.attempts[attempt.job.index()] = attempt.n;
                 self.nodes.take(placement, request);
-                let live = Live {
-                    n: attempt.n,
-                    request: request.clone(),
-                    placement: placement.clone(),
-                    since: at,
-                };
+                let live = Live { n: attempt.n, request: request.clone(), placement: placement.clone(), since: at };
                 self.live.insert(attempt.job, live);
             }
             Event::Started { attempt } => {
@@ -229,9 +224,7 @@ impl Engine {
     }
 
     pub(super) fn uses_cache(&self, set: SetId) -> bool {
-        self.policy.cache
-            && !self.forced[set.index()]
-            && self.plan().task(set).settings.cache == Caching::On
+        self.policy.cache && !self.forced[set.index()] && self.plan().task(set).settings.cache == Caching::On
     }
 
     fn doom_gate(&mut self, gate: u32, cause: JobId) {
@@ -309,7 +302,8 @@ impl Engine {
         self.outputs.resize(total, None);
         self.excused.resize(total, false);
         self.unmet.extend((first..total).map(|job| self.graph.waits(Target::Job(JobId::from(job)))));
-        self.gate_unmet.extend((first_gate..self.graph.gates()).map(|gate| self.graph.waits(Target::Gate(gate as u32))));
+        self.gate_unmet
+            .extend((first_gate..self.graph.gates()).map(|gate| self.graph.waits(Target::Gate(gate as u32))));
         self.gate_good.resize(self.graph.gates(), 0);
         self.gate_spoiled.resize(self.graph.gates(), None);
         for job in (first..total).map(JobId::from) {
@@ -400,10 +394,5 @@ impl Engine {
 }
 
 pub(super) fn as_input(file: &OutputFile) -> InputFile {
-    InputFile {
-        path: file.path.clone(),
-        source: Source::Object,
-        size: file.size,
-        digest: file.digest,
-    }
+    InputFile { path: file.path.clone(), source: Source::Object, size: file.size, digest: file.digest }
 }

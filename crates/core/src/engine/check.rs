@@ -162,9 +162,5 @@ fn on_node<'a>(
     request: &'a Request,
     node: NodeId,
 ) -> impl Iterator<Item = (&'a Request, u32)> {
-    placement
-        .nodes
-        .iter()
-        .filter(move |share| share.node == node)
-        .map(move |share| (request, share.gpus.len() as u32))
+    placement.nodes.iter().filter(move |share| share.node == node).map(move |share| (request, share.gpus.len() as u32))
 }

@@ -10,13 +10,33 @@ use serde::Serialize;
 #[serde(rename_all = "snake_case", tag = "kind")]
 pub enum Explanation {
     /// Waits for these (at most a hundred are listed), of `total` it depends on.
-    Waiting { unmet: Vec<(String, State)>, total: usize },
+    Waiting {
+        unmet: Vec<(String, State)>,
+        total: usize,
+    },
     Looking,
     /// Waits for resources: what each node lacks. `ahead` more urgent jobs are ready too.
-    Ready { ready: usize, nodes: Vec<NodeShortage>, could_ever_run: bool },
-    Live { state: State, node: String, since: Timestamp, attempt: u32, reason: Option<String> },
-    Backoff { until: Timestamp, attempt: u32 },
-    Settled { state: State, excused: bool, attempts: u32 },
+    Ready {
+        ready: usize,
+        nodes: Vec<NodeShortage>,
+        could_ever_run: bool,
+    },
+    Live {
+        state: State,
+        node: String,
+        since: Timestamp,
+        attempt: u32,
+        reason: Option<String>,
+    },
+    Backoff {
+        until: Timestamp,
+        attempt: u32,
+    },
+    Settled {
+        state: State,
+        excused: bool,
+        attempts: u32,
+    },
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -44,9 +64,8 @@ impl Engine {
             }
             State::Looking => Explanation::Looking,
             State::Ready => {
-                let nodes = (0..self.nodes.len().min(MOST_LISTED))
-                    .map(|node| self.shortage(job, NodeId::from(node)))
-                    .collect();
+                let nodes =
+                    (0..self.nodes.len().min(MOST_LISTED)).map(|node| self.shortage(job, NodeId::from(node))).collect();
                 let could_ever_run = self.nodes.could_ever_run(self.request(job));
                 Explanation::Ready { ready: self.ready.len(), nodes, could_ever_run }
             }
@@ -65,11 +84,9 @@ impl Engine {
                 until: self.backoff_until.get(&job).copied().unwrap_or_default(),
                 attempt: self.attempts(job),
             },
-            State::Done | State::Failed | State::Skipped | State::Cancelled => Explanation::Settled {
-                state,
-                excused: self.is_excused(job),
-                attempts: self.attempts(job),
-            },
+            State::Done | State::Failed | State::Skipped | State::Cancelled => {
+                Explanation::Settled { state, excused: self.is_excused(job), attempts: self.attempts(job) }
+            }
         }
     }
 
@@ -82,11 +99,7 @@ impl Engine {
             lacks.push(format!("needs {needs} cpus, {free} are free"));
         }
         if memory < request.memory.0 {
-            lacks.push(format!(
-                "needs {} of memory, {} are free",
-                request.memory,
-                crate::units::Bytes(memory)
-            ));
+            lacks.push(format!("needs {} of memory, {} are free", request.memory, crate::units::Bytes(memory)));
         }
         if disk < request.disk.0 {
             lacks.push(format!("needs {} of disk, {} are free", request.disk, crate::units::Bytes(disk)));

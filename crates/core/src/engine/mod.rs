@@ -279,9 +279,7 @@ impl Engine {
 
     /// Attempts in the hands of a site, and since when.
     pub fn live(&self) -> impl Iterator<Item = (AttemptId, &Placement, Timestamp)> {
-        self.live
-            .iter()
-            .map(|(job, live)| (AttemptId { job: *job, n: live.n }, &live.placement, live.since))
+        self.live.iter().map(|(job, live)| (AttemptId { job: *job, n: live.n }, &live.placement, live.since))
     }
 
     pub fn outcome(&self) -> Option<Outcome> {
@@ -306,8 +304,6 @@ impl Engine {
 
     /// What the job asks for, after what retries have learned.
     pub fn request(&self, job: JobId) -> &Request {
-        self.requests
-            .get(&job)
-            .unwrap_or_else(|| &self.plan().task(self.graph.set_of(job)).settings.request)
+        self.requests.get(&job).unwrap_or_else(|| &self.plan().task(self.graph.set_of(job)).settings.request)
     }
 }

@@ -54,10 +54,7 @@ impl ReadyQueues {
 
     /// Active classes, the one with the most urgent job first.
     pub(super) fn by_urgency(&self) -> BTreeSet<(Order, u32)> {
-        self.active
-            .iter()
-            .filter_map(|class| Some((*self.classes[*class as usize].queue.first()?, *class)))
-            .collect()
+        self.active.iter().filter_map(|class| Some((*self.classes[*class as usize].queue.first()?, *class))).collect()
     }
 
     pub(super) fn head(&self, class: u32) -> Option<Order> {

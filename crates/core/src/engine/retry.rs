@@ -46,9 +46,7 @@ impl Engine {
                     Event::Failed { job, blame: Blame::Resources }
                 }
             }
-            Ending::Exit(code) if left && retry.on.contains(&RetryOn::Exit(*code)) => {
-                again(now.plus(pause), request)
-            }
+            Ending::Exit(code) if left && retry.on.contains(&RetryOn::Exit(*code)) => again(now.plus(pause), request),
             Ending::Refused(_) | Ending::Exit(_) | Ending::Signal(_) | Ending::Incomplete(_) => {
                 if left && retry.on.contains(&RetryOn::Failure) {
                     again(now.plus(pause), request)

@@ -1,9 +1,7 @@
 //! From inputs to events and actions: the decisions of a run, one input at a time.
 
 use super::{Engine, State, Step};
-use crate::event::{
-    Action, Because, Cached, Event, FieldQuery, Input, Outcome, Publication, Reason, Stopping,
-};
+use crate::event::{Action, Because, Cached, Event, FieldQuery, Input, Outcome, Publication, Reason, Stopping};
 use crate::ids::{AttemptId, JobId, SetId};
 use crate::job::{Ending, Report};
 use crate::plan::SpecContext;
@@ -104,19 +102,13 @@ impl Engine {
         if self.forced[set.index()] { Reason::Forced } else { Reason::CacheOff }
     }
 
-    fn condition_holds(
-        &self,
-        job: JobId,
-        fields: &BTreeMap<(String, String), serde_json::Value>,
-    ) -> bool {
+    fn condition_holds(&self, job: JobId, fields: &BTreeMap<(String, String), serde_json::Value>) -> bool {
         let task = self.plan().task(self.graph.set_of(job));
         let Some(when) = &task.when else { return true };
         let lookup = |operand: &Operand| match operand {
             Operand::Literal(value) => Some(value.clone()),
             Operand::Variable(name) => self.spec_context().value(job, name),
-            Operand::Field { input, pointer } => {
-                fields.get(&(input.clone(), pointer.clone())).map(value_of)
-            }
+            Operand::Field { input, pointer } => fields.get(&(input.clone(), pointer.clone())).map(value_of),
         };
         condition::holds(when, &lookup)
     }
@@ -149,9 +141,8 @@ impl Engine {
     pub fn publication(&self, job: JobId, reused: bool) -> Publication {
         let set = self.graph.set_of(job);
         let task = self.plan().task(set);
-        let temporary = (0..task.outputs.len() as u32)
-            .filter(|output| task.outputs[*output as usize].temporary)
-            .collect();
+        let temporary =
+            (0..task.outputs.len() as u32).filter(|output| task.outputs[*output as usize].temporary).collect();
         let remember = !reused && self.policy.cache && self.cacheable(set);
         Publication {
             job,
@@ -235,9 +226,9 @@ impl Engine {
     /// True when all jobs that decide the shape of this set have ended well, or are excused.
     fn sources_settled(&self, set: SetId) -> bool {
         self.plan().dynamic_sources(set).all(|source| {
-            self.graph.jobs_of(source).is_some_and(|mut jobs| {
-                jobs.all(|job| self.state(job) == State::Done || self.excused[job.index()])
-            })
+            self.graph
+                .jobs_of(source)
+                .is_some_and(|mut jobs| jobs.all(|job| self.state(job) == State::Done || self.excused[job.index()]))
         })
     }
 
@@ -275,11 +266,7 @@ impl Engine {
                 && let Some(files) = inputs.iter().find(|files| files.name == *input)
                 && let Some(file) = files.files.first()
             {
-                queries.push(FieldQuery {
-                    input: input.clone(),
-                    pointer: pointer.clone(),
-                    file: file.clone(),
-                });
+                queries.push(FieldQuery { input: input.clone(), pointer: pointer.clone(), file: file.clone() });
             }
         });
         queries

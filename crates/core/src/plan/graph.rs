@@ -214,10 +214,7 @@ impl Graph {
         let set = self.set_of(job);
         let Some(link) = self.links.get(&(set, producer)) else { return vec![theirs.first] };
         let selection = link.select(self.axes_of(set), self.index_of(job));
-        scatter::selected(&theirs.axes, &selection)
-            .into_iter()
-            .map(|index| JobId(theirs.first.0 + index))
-            .collect()
+        scatter::selected(&theirs.axes, &selection).into_iter().map(|index| JobId(theirs.first.0 + index)).collect()
     }
 
     /// The jobs that this one waits for.
@@ -269,9 +266,7 @@ impl Graph {
             .iter()
             .map(|axis| {
                 let files = match axis.values {
-                    AxisValues::Files { source: FileSource::Data(data), .. } => {
-                        Some(plan.files[data.index()].clone())
-                    }
+                    AxisValues::Files { source: FileSource::Data(data), .. } => Some(plan.files[data.index()].clone()),
                     AxisValues::Files { .. } => dynamic.next(),
                     _ => None,
                 };

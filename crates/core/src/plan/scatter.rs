@@ -14,12 +14,19 @@ pub struct ResolvedAxis {
 
 #[derive(Clone, Debug)]
 pub enum ResolvedValues {
-    Range { first: i64, step: i64, len: u32 },
+    Range {
+        first: i64,
+        step: i64,
+        len: u32,
+    },
     Rows(Vec<Vec<Value>>),
     /// One row a file.
     Files(Arc<[InputFile]>),
     /// One row a batch of at most `by` files.
-    Batches { files: Arc<[InputFile]>, by: u32 },
+    Batches {
+        files: Arc<[InputFile]>,
+        by: u32,
+    },
 }
 
 /// What a scatter variable stands for in one task.
@@ -52,11 +59,7 @@ impl ResolvedAxis {
                 } else {
                     0
                 };
-                ResolvedValues::Range {
-                    first: *first,
-                    step: *step,
-                    len: u32::try_from(len).unwrap_or(u32::MAX),
-                }
+                ResolvedValues::Range { first: *first, step: *step, len: u32::try_from(len).unwrap_or(u32::MAX) }
             }
             AxisValues::Rows(rows) => ResolvedValues::Rows(rows.clone()),
             AxisValues::Files { by, .. } => {
@@ -86,9 +89,7 @@ impl ResolvedAxis {
     /// The value of the axis' variable number `column` in row `row`.
     pub fn bound(&self, column: usize, row: u32) -> Bound<'_> {
         match &self.values {
-            ResolvedValues::Range { first, step, .. } => {
-                Bound::Value(Value::Integer(first + step * i64::from(row)))
-            }
+            ResolvedValues::Range { first, step, .. } => Bound::Value(Value::Integer(first + step * i64::from(row))),
             ResolvedValues::Rows(rows) => Bound::Value(rows[row as usize][column].clone()),
             ResolvedValues::Files(files) => Bound::File(&files[row as usize]),
             ResolvedValues::Batches { files, by } => {
@@ -188,9 +189,10 @@ impl Link {
                 if axis.shared.is_empty() {
                     return Rows::All(axis.len);
                 }
-                let labels = axis.shared.iter().map(|name| {
-                    variable(consumer, index, name).map(|bound| bound.label()).unwrap_or_default()
-                });
+                let labels = axis
+                    .shared
+                    .iter()
+                    .map(|name| variable(consumer, index, name).map(|bound| bound.label()).unwrap_or_default());
                 let label = join(labels);
                 match &axis.range {
                     Some(range) => Rows::Some(range.range_row(&label).into_iter().collect()),
@@ -256,10 +258,7 @@ mod tests {
     }
 
     fn rows_axis(names: &[&str], rows: &[&[&str]]) -> ResolvedAxis {
-        let values = rows
-            .iter()
-            .map(|row| row.iter().map(|text| Value::Text((*text).into())).collect())
-            .collect();
+        let values = rows.iter().map(|row| row.iter().map(|text| Value::Text((*text).into())).collect()).collect();
         let names = names.iter().map(|name| (*name).into()).collect();
         ResolvedAxis::new(&Axis { names, values: AxisValues::Rows(values) }, None)
     }

@@ -32,11 +32,7 @@ impl<'a> SpecContext<'a> {
         let names = self.names(attempt.job);
         let command = names.command(task)?;
         let lists: Vec<String> = names.lists(task);
-        let variables = environment
-            .variables
-            .iter()
-            .map(|(name, value)| (name.clone(), names.plain(value)))
-            .collect();
+        let variables = environment.variables.iter().map(|(name, value)| (name.clone(), names.plain(value))).collect();
         let outputs = names.outputs;
         let inputs = names
             .inputs
@@ -71,9 +67,7 @@ impl<'a> SpecContext<'a> {
         let names = self.names(job);
         let command = match names.command(task) {
             Ok(CommandLine::Shell { shell, line }) => format!("{shell} -c {line}"),
-            Ok(CommandLine::Arguments(arguments)) => {
-                serde_json::to_string(&arguments).expect("strings are plain data")
-            }
+            Ok(CommandLine::Arguments(arguments)) => serde_json::to_string(&arguments).expect("strings are plain data"),
             // It will be refused before it runs, so its key is never used.
             Err(error) => error.to_string(),
         };
@@ -85,11 +79,7 @@ impl<'a> SpecContext<'a> {
             .join("\n");
         // Without outputs there is no content to share: only the very same task has been done already.
         let outputs = if outputs.is_empty() { format!("none of {}", self.graph.name(job)) } else { outputs };
-        let inputs = names
-            .inputs
-            .iter()
-            .map(|input| (input.name.clone(), self.input_digest(job, input)))
-            .collect();
+        let inputs = names.inputs.iter().map(|input| (input.name.clone(), self.input_digest(job, input))).collect();
         Key { command, environment: self.environment_key(&task.settings, &names), outputs, inputs }
     }
 
@@ -99,11 +89,7 @@ impl<'a> SpecContext<'a> {
             .task(job)
             .inputs
             .iter()
-            .map(|input| InputFiles {
-                name: input.name.clone(),
-                files: self.files(job, input.source),
-                list: None,
-            })
+            .map(|input| InputFiles { name: input.name.clone(), files: self.files(job, input.source), list: None })
             .collect();
         for axis in self.graph.axes_of(self.graph.set_of(job)) {
             let Some(name) = axis.names.first() else { continue };
@@ -178,11 +164,8 @@ impl<'a> SpecContext<'a> {
         let environment = &settings.environment;
         let known = &self.graph.plan().environments;
         let mut lines = Vec::new();
-        let software = [
-            ("container", &environment.container),
-            ("venv", &environment.venv),
-            ("conda", &environment.conda),
-        ];
+        let software =
+            [("container", &environment.container), ("venv", &environment.venv), ("conda", &environment.conda)];
         for (kind, value) in software {
             if let Some(value) = value {
                 let digest = known.get(value).map(|digest| format!(" {digest}")).unwrap_or_default();
@@ -230,7 +213,8 @@ impl Names<'_> {
 
     /// Of paths and variables: reading has refused every name that is not known.
     fn plain(&self, template: &Template) -> String {
-        template::plain(&template.0, &mut |name, attribute| self.look_up(name, attribute)).unwrap_or_else(|_| template.0.to_string())
+        template::plain(&template.0, &mut |name, attribute| self.look_up(name, attribute))
+            .unwrap_or_else(|_| template.0.to_string())
     }
 
     /// Inputs of which some template wants the list file.

@@ -125,6 +125,11 @@ fn source(reader: &mut Reader, key: Node<'_>, value: Node<'_>) -> Option<DataSou
     let mut found = None;
     let mut count = 0;
     for (inner, value) in value.entries() {
+        if inner.text() == Some("files") {
+            count += 1;
+            found = Some(DataSource::Files(named_files(reader, value)));
+            continue;
+        }
         let made: fn(String) -> DataSource = match inner.text() {
             Some("path") => by_form,
             Some("manifest") => DataSource::Manifest,
@@ -138,11 +143,28 @@ fn source(reader: &mut Reader, key: Node<'_>, value: Node<'_>) -> Option<DataSou
         found = path(reader, value).map(made);
     }
     if count != 1 {
-        let message = format!("`{}` must have exactly one of `path`, `manifest` and `url`", key.text().unwrap_or(""));
+        let message =
+            format!("`{}` must have exactly one of `path`, `manifest`, `url` and `files`", key.text().unwrap_or(""));
         reader.report(Diagnostic::error(MISSING_KEY, key.span(), message));
         return None;
     }
     found
+}
+
+/// `files: {name in the sandbox: path or URL}`
+fn named_files(reader: &mut Reader, node: Node<'_>) -> BTreeMap<String, String> {
+    let mut files = BTreeMap::new();
+    for (key, value) in reader.map(node, "`files`").into_iter().flatten() {
+        let Some(name) = key.text().and_then(|text| reader.bind(key, text)) else { continue };
+        if let Some(problem) = super::paths::problem(&name) {
+            reader.report(problem.diagnostic(key.span(), "the name of a file", &name));
+            continue;
+        }
+        if let Some(place) = path(reader, value) {
+            files.insert(name.into_owned(), place);
+        }
+    }
+    files
 }
 
 fn path(reader: &mut Reader, node: Node<'_>) -> Option<String> {

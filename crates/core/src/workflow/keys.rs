@@ -32,7 +32,7 @@ pub const SETTINGS: &[&str] = &[
 ];
 
 /// Of a data entry that is a map.
-pub const DATA: &[&str] = &["path", "manifest", "url"];
+pub const DATA: &[&str] = &["path", "manifest", "url", "files"];
 /// Of an output that is a map.
 pub const OUTPUT: &[&str] = &["path", "optional", "temp"];
 pub const RETRY: &[&str] = &["times", "on", "pause", "memory", "time"];

@@ -135,6 +135,8 @@ pub enum DataSource {
     Manifest(String),
     /// A file fetched before the run.
     Url(String),
+    /// Files under names of their own: what the sandbox calls each, and its path or URL.
+    Files(BTreeMap<String, String>),
 }
 
 /// One file of a [`Data`] entry as it was found. Listing and hashing are the caller's work.

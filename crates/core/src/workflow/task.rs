@@ -329,9 +329,11 @@ fn when(reader: &mut Reader, scope: &Scope<'_>, node: Node<'_>) -> Option<Condit
 fn several(common: &Common<'_>, axes: &[Axis], inputs: &[Input], name: &str) -> bool {
     if let Some(input) = inputs.iter().find(|input| input.name == name) {
         return match input.source {
-            FileSource::Data(data) => {
-                !matches!(common.data[data.index()].source, DataSource::File(_) | DataSource::Url(_))
-            }
+            FileSource::Data(data) => match &common.data[data.index()].source {
+                DataSource::File(_) | DataSource::Url(_) => false,
+                DataSource::Files(files) => files.len() > 1,
+                _ => true,
+            },
             FileSource::Output { task, output } => {
                 let output: Option<&Output> = common.heads[task.index()].outputs.get(output as usize);
                 output.is_some_and(|output| output.kind != OutputKind::File)

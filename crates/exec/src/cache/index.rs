@@ -129,7 +129,8 @@ impl Index {
         let lock_path = cache.join("lock");
         let lock = if writable {
             fs::create_dir_all(&folder).map_err(failed("make", &folder))?;
-            let lock = OpenOptions::new().create(true).append(true).open(&lock_path).map_err(failed("open", &lock_path))?;
+            let lock =
+                OpenOptions::new().create(true).append(true).open(&lock_path).map_err(failed("open", &lock_path))?;
             merge_small(cache)?;
             Some(lock)
         } else {

@@ -96,8 +96,14 @@ pub(super) struct Writing<'a> {
 
 pub(super) fn write_entry(entry: &Writing<'_>, out: &mut Vec<u8>) {
     let start = out.len();
-    write!(out, "{{\"digest\":\"{}\",\"named\":\"{:016x}\",\"at\":{},\"entry\":", entry.digest, named(entry.name), entry.at)
-        .expect(NEVER);
+    write!(
+        out,
+        "{{\"digest\":\"{}\",\"named\":\"{:016x}\",\"at\":{},\"entry\":",
+        entry.digest,
+        named(entry.name),
+        entry.at
+    )
+    .expect(NEVER);
     let body = Body {
         name: entry.name.into(),
         run: entry.run.into(),
@@ -141,7 +147,11 @@ pub(super) fn head(line: &[u8]) -> Option<(Digest, u64, u64)> {
     let rest = rest.strip_prefix(b"\",\"at\":")?;
     let end = rest.iter().position(|byte| *byte == b',')?;
     let text = |bytes| std::str::from_utf8(bytes).ok();
-    Some((Digest::parse(text(digest)?)?, u64::from_str_radix(text(named)?, 16).ok()?, text(&rest[..end])?.parse().ok()?))
+    Some((
+        Digest::parse(text(digest)?)?,
+        u64::from_str_radix(text(named)?, 16).ok()?,
+        text(&rest[..end])?.parse().ok()?,
+    ))
 }
 
 /// Reads a whole line, given without its newline; nothing if it is damaged or of a kind unknown here.
@@ -179,7 +189,12 @@ mod tests {
 
     #[test]
     fn an_entry_is_one_line_of_json_and_comes_back_whole_or_not_at_all() {
-        let key = Key { command: "a\nb".into(), environment: String::new(), outputs: "x".into(), inputs: [("i".to_owned(), Digest([7; 32]))].into() };
+        let key = Key {
+            command: "a\nb".into(),
+            environment: String::new(),
+            outputs: "x".into(),
+            inputs: [("i".to_owned(), Digest([7; 32]))].into(),
+        };
         let output = OutputFile { output: 0, path: "x".into(), size: 3, digest: Digest([9; 32]), executable: true };
         let mut bytes = Vec::new();
         let writing = Writing {
@@ -198,7 +213,10 @@ mod tests {
         assert_eq!(head(&bytes), Some((key.digest(), named("train[lr=\"1\"]"), 5)));
         let Some(Line::Entry(digest, found)) = parse(&bytes) else { panic!("does not read") };
         assert_eq!((digest, found.at, found.stamps, found.gone), (key.digest(), 5, vec![-4], false));
-        assert_eq!(found.entry, Remembered { name: writing.name.into(), run: "r-1".into(), key: key.clone(), outputs: vec![output] });
+        assert_eq!(
+            found.entry,
+            Remembered { name: writing.name.into(), run: "r-1".into(), key: key.clone(), outputs: vec![output] }
+        );
         for position in 0..bytes.len() {
             let mut bad = bytes.clone();
             bad[position] ^= 4;

@@ -9,8 +9,8 @@ use std::fs;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use tulpar_core::ids::Digest;
 use tulpar_core::workflow::{Data, DataSource};
 
@@ -86,9 +86,14 @@ fn fetch(cache: &Path, url: &str) -> Result<PathBuf, DataError> {
     let output = match outcome {
         Ok(output) => output,
         Err(cause) if cause.kind() == ErrorKind::NotFound => {
-            return Err(trouble("there is no `curl` here".into(), "Install curl, or fetch the file yourself and give its path"));
+            return Err(trouble(
+                "there is no `curl` here".into(),
+                "Install curl, or fetch the file yourself and give its path",
+            ));
         }
-        Err(cause) => return Err(trouble(format!("`curl` does not start: {cause}"), "Fetch the file yourself and give its path")),
+        Err(cause) => {
+            return Err(trouble(format!("`curl` does not start: {cause}"), "Fetch the file yourself and give its path"));
+        }
     };
     if !output.status.success() {
         let _ = fs::remove_file(&temporary);

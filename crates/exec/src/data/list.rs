@@ -47,10 +47,7 @@ pub(super) fn list(folder: &Path, name: &str, source: &DataSource) -> Result<Vec
 fn found(folder: &Path, name: &str, base: &str, mut files: Vec<String>) -> Vec<Listed> {
     files.sort_unstable();
     files.dedup();
-    files
-        .into_iter()
-        .map(|from| Listed { path: shown(folder, name, base, &from), from, within: None })
-        .collect()
+    files.into_iter().map(|from| Listed { path: shown(folder, name, base, &from), from, within: None }).collect()
 }
 
 fn manifest(folder: &Path, name: &str, path: &str) -> Result<Vec<Listed>, DataError> {
@@ -87,7 +84,10 @@ fn manifest(folder: &Path, name: &str, path: &str) -> Result<Vec<Listed>, DataEr
 
 enum Part {
     Literal(String),
-    Pattern { matcher: GlobMatcher, dotted: bool },
+    Pattern {
+        matcher: GlobMatcher,
+        dotted: bool,
+    },
     /// `**`: any number of directories, none included.
     Any,
 }
@@ -114,10 +114,8 @@ fn parse(pattern: &str) -> Result<Vec<Part>, DataError> {
             // Braces are no part of our patterns, but they are of globset's.
             let escaped = text.replace('{', "[{]").replace('}', "[}]");
             let glob = GlobBuilder::new(&escaped).literal_separator(true).backslash_escape(true).build();
-            let glob = glob.map_err(|cause| DataError::Pattern {
-                pattern: pattern.to_owned(),
-                cause: cause.kind().to_string(),
-            })?;
+            let glob = glob
+                .map_err(|cause| DataError::Pattern { pattern: pattern.to_owned(), cause: cause.kind().to_string() })?;
             parts.push(Part::Pattern { matcher: glob.compile_matcher(), dotted: text.starts_with('.') });
         }
     }
@@ -199,8 +197,7 @@ impl Walk<'_> {
     /// A directory that is not there has nothing in it: patterns match what exists.
     fn entries(&self, directory: &str) -> Result<Vec<Entry>, DataError> {
         let path = self.folder.join(directory);
-        let unreadable =
-            |cause| DataError::Unreadable { path: path.display().to_string(), within: None, cause };
+        let unreadable = |cause| DataError::Unreadable { path: path.display().to_string(), within: None, cause };
         let listing = match fs::read_dir(&path) {
             Ok(listing) => listing,
             Err(cause) if matches!(cause.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => return Ok(vec![]),

@@ -126,11 +126,9 @@ fn one(
 ) -> Outcome {
     let path = folder.join(&file.from);
     let trouble = |cause: std::io::Error| match cause.kind() {
-        ErrorKind::NotFound | ErrorKind::NotADirectory => DataError::Missing {
-            path: file.from.clone(),
-            within: file.within.clone(),
-            hint: hint(folder, &file.from),
-        },
+        ErrorKind::NotFound | ErrorKind::NotADirectory => {
+            DataError::Missing { path: file.from.clone(), within: file.within.clone(), hint: hint(folder, &file.from) }
+        }
         _ => DataError::Unreadable { path: file.from.clone(), within: file.within.clone(), cause },
     };
     let about = fs::metadata(&path).map_err(trouble)?;

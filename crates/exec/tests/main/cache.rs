@@ -139,7 +139,12 @@ fn overwrite(path: &Path, content: &str) {
     let mode = fs::metadata(path).unwrap().permissions();
     fs::set_permissions(path, Permissions::from_mode(0o644)).unwrap();
     fs::write(path, content).unwrap();
-    fs::File::options().write(true).open(path).unwrap().set_modified(SystemTime::now() + Duration::from_secs(5)).unwrap();
+    fs::File::options()
+        .write(true)
+        .open(path)
+        .unwrap()
+        .set_modified(SystemTime::now() + Duration::from_secs(5))
+        .unwrap();
     fs::set_permissions(path, mode).unwrap();
 }
 
@@ -189,7 +194,8 @@ fn a_torn_or_damaged_line_loses_only_itself() {
     let at = Fixture::new();
     let output = at.made("r-1", "a", "a", "weights");
     at.made("r-2", "b", "b", "weights");
-    let mut paths: Vec<PathBuf> = fs::read_dir(at.path.join("index")).unwrap().map(|entry| entry.unwrap().path()).collect();
+    let mut paths: Vec<PathBuf> =
+        fs::read_dir(at.path.join("index")).unwrap().map(|entry| entry.unwrap().path()).collect();
     paths.sort();
     let mut bytes = fs::read(&paths[0]).unwrap();
     bytes[200] ^= 1;
@@ -283,7 +289,9 @@ fn gc_never_takes_what_a_live_run_or_a_kept_run_needs() {
     }
     let collected = Cache::gc(&at.path, Some(0), &keep, false).unwrap();
     assert_eq!(collected.live_runs, 0);
-    for (output, there) in [(&reused, false), (&kept, true), (&idle, false), (&held, false), (&named, true), (&unnamed, false)] {
+    for (output, there) in
+        [(&reused, false), (&kept, true), (&idle, false), (&held, false), (&named, true), (&unnamed, false)]
+    {
         assert_eq!(object_path(&at.path, &output.digest).exists(), there, "{}", output.path);
     }
 }

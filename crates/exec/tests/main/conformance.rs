@@ -166,9 +166,9 @@ fn a_thousand_attempts_at_once_all_end() {
     on_every_place(|name, mut executor, observations| {
         executor.submit((0..1000).map(|job| spec(job, "true")).collect());
         let heard = hear(&observations, 1000);
-        let good = heard.iter().filter(|observation| {
-            matches!(observation, Observation::Ended(_, report) if report.ending.is_success())
-        });
+        let good = heard
+            .iter()
+            .filter(|observation| matches!(observation, Observation::Ended(_, report) if report.ending.is_success()));
         assert_eq!(good.count(), 1000, "{name}");
         executor.shutdown();
     });

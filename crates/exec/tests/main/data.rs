@@ -221,7 +221,9 @@ fn the_stat_cache_survives_a_torn_line_and_damage_and_grows_no_further_than_need
     let file = folder.path().join("stat");
     let stamp = |n: u64| Stamp { size: n, mtime_ns: 1, ctime_ns: 2, inode: 3, device: 4 };
     let mut cache = StatCache::load(&file);
-    cache.record(vec![("a\nb\\n c".into(), stamp(1), Digest([1; 32])), ("é".into(), stamp(2), Digest([2; 32]))]).unwrap();
+    cache
+        .record(vec![("a\nb\\n c".into(), stamp(1), Digest([1; 32])), ("é".into(), stamp(2), Digest([2; 32]))])
+        .unwrap();
     let torn = fs::read(&file).unwrap();
     fs::write(&file, [&torn[..], b"0123abcd half a li"].concat()).unwrap();
     let mut cache = StatCache::load(&file);

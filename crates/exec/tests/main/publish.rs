@@ -85,7 +85,8 @@ fn a_file_of_the_users_is_left_alone_and_told() {
     fs::write(at.results.join("notes.txt"), "mine").unwrap();
     symlink("notes.txt", at.results.join("link")).unwrap();
     fs::create_dir(at.results.join("folder")).unwrap();
-    let outputs = [at.output("notes.txt", "theirs"), at.output("link", "l"), at.output("folder", "f"), at.output("ok", "ok")];
+    let outputs =
+        [at.output("notes.txt", "theirs"), at.output("link", "l"), at.output("folder", "f"), at.output("ok", "ok")];
     let shown = at.show(&outputs);
     assert_eq!(counts(&shown), (1, 0, 3));
     assert_eq!(at.read("notes.txt"), "mine");
@@ -178,7 +179,9 @@ fn where_links_do_not_reach_the_result_is_a_copy() {
 fn other_file_system(here: &PathBuf) -> Option<PathBuf> {
     let device = fs::metadata(here).ok()?.dev();
     let candidates = ["/dev/shm", "/tmp", "/var/tmp"].map(PathBuf::from);
-    candidates.into_iter().find(|path| fs::metadata(path).is_ok_and(|about| about.dev() != device) && TempDir::new_in(path).is_ok())
+    candidates
+        .into_iter()
+        .find(|path| fs::metadata(path).is_ok_and(|about| about.dev() != device) && TempDir::new_in(path).is_ok())
 }
 
 #[test]

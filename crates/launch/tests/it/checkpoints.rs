@@ -25,7 +25,13 @@ fn a_checkpoint_is_carried_from_attempt_to_attempt_and_pruned() {
 fn a_task_that_is_stopped_saves_in_its_grace_time_and_can_be_continued() {
     let scene = Scene::new();
     let ready = scene.fifo("ready");
-    scene.launch(keeping(1, &format!("trap 'echo half > e1.ckpt; exit 85' TERM; echo > {}; while true; do sleep 0.01; done", ready.0.display())));
+    scene.launch(keeping(
+        1,
+        &format!(
+            "trap 'echo half > e1.ckpt; exit 85' TERM; echo > {}; while true; do sleep 0.01; done",
+            ready.0.display()
+        ),
+    ));
     ready.read();
     scene.launcher().cancel(&[attempt(4, 1)], Ending::Preempted);
     assert_eq!(scene.ended().1.ending, Ending::Preempted);

@@ -8,13 +8,18 @@ const PROGRAM: &str = env!("CARGO_BIN_EXE_tulpar-launch");
 fn driver(folder: &std::path::Path, run: &str, line: &str) -> Command {
     std::fs::write(folder.join("job.json"), serde_json::to_string(&shell(line)).unwrap()).unwrap();
     let mut command = Command::new(PROGRAM);
-    command.args(["--folder", folder.to_str().unwrap(), "--run", run, folder.join("job.json").to_str().unwrap()]).stdout(Stdio::piped());
+    command
+        .args(["--folder", folder.to_str().unwrap(), "--run", run, folder.join("job.json").to_str().unwrap()])
+        .stdout(Stdio::piped());
     command
 }
 
 /// A tree that does what it can to stay: another session, no environment, no reaction to signals.
 fn hiding(pids: &Fifo) -> String {
-    format!("env -i setsid sh -c 'trap \"\" TERM HUP INT; sleep 1000 & echo $$ $! > {}; wait' & sleep 1000", pids.0.display())
+    format!(
+        "env -i setsid sh -c 'trap \"\" TERM HUP INT; sleep 1000 & echo $$ $! > {}; wait' & sleep 1000",
+        pids.0.display()
+    )
 }
 
 #[test]
@@ -58,7 +63,8 @@ fn the_program_prints_its_report_and_passes_the_sites_signal_on() {
     assert_eq!(output.status.code(), Some(1));
     assert_eq!(report(output).ending, Ending::Exit(3));
     let ready = Fifo::make(folder.path().join("ready"));
-    let child = driver(folder.path(), "two", &format!("echo > {}; exec sleep 1000", ready.0.display())).spawn().unwrap();
+    let child =
+        driver(folder.path(), "two", &format!("echo > {}; exec sleep 1000", ready.0.display())).spawn().unwrap();
     ready.read();
     rustix::process::kill_process(rustix::process::Pid::from_child(&child), rustix::process::Signal::TERM).unwrap();
     assert_eq!(report(child.wait_with_output().unwrap()).ending, Ending::Preempted);

@@ -23,7 +23,10 @@ fn started_comes_before_ended_and_each_attempt_has_its_record() {
     scene.close();
     let records = scene.records();
     assert_eq!(records.len(), 1);
-    assert_eq!((records[0].attempt, records[0].name.as_str(), &records[0].ending, records[0].usage), (attempt(1, 1), "task", &Ending::Exit(3), report.usage));
+    assert_eq!(
+        (records[0].attempt, records[0].name.as_str(), &records[0].ending, records[0].usage),
+        (attempt(1, 1), "task", &Ending::Exit(3), report.usage)
+    );
     assert!(report.usage.wall_us > 0 && report.ended.0 == report.started.0 + report.usage.wall_us);
 }
 
@@ -40,8 +43,14 @@ fn what_cannot_start_is_refused_with_advice() {
     );
     assert!(refused(arguments(&["/etc/passwd"])).starts_with("`/etc/passwd` cannot be run: Permission denied"));
     assert_eq!(refused(arguments(&[])), "the command is empty: write what to run");
-    assert_eq!(refused(arguments(&["true", "a\0b"])), "the command, a variable or a path holds a zero byte, which no program can be given");
-    assert!(refused(arguments(&["true", &"x".repeat(200_000)])).starts_with("the command line is longer than this system allows"));
+    assert_eq!(
+        refused(arguments(&["true", "a\0b"])),
+        "the command, a variable or a path holds a zero byte, which no program can be given"
+    );
+    assert!(
+        refused(arguments(&["true", &"x".repeat(200_000)]))
+            .starts_with("the command line is longer than this system allows")
+    );
     let mut spec = shell("true");
     spec.secrets = vec!["TOKEN".into()];
     assert!(refused(spec).starts_with("the secret `TOKEN` has no value here"));
@@ -86,7 +95,8 @@ fn after_its_wall_time_a_task_is_asked_to_end_and_then_made_to() {
 fn a_tree_that_outgrows_its_memory_is_ended_as_such() {
     let scene = Scene::new();
     let fifo = scene.fifo("never");
-    let mut spec = super::programs::task(&format!("child:memory:60+wait:{0} child:memory:60+wait:{0}", fifo.0.display()));
+    let mut spec =
+        super::programs::task(&format!("child:memory:60+wait:{0} child:memory:60+wait:{0}", fifo.0.display()));
     spec.limits.memory = Bytes(100 << 20);
     let report = scene.run(spec);
     assert_eq!(report.ending, Ending::Memory);
@@ -105,7 +115,8 @@ fn a_task_within_its_memory_is_left_alone() {
 fn cancelling_ends_the_whole_tree_also_what_left_the_group() {
     let scene = Scene::new();
     let pids = scene.fifo("pids");
-    let mut spec = shell(&format!("setsid sh -c 'trap \"\" TERM; sleep 1000 & echo $! > {}; wait' & wait", pids.0.display()));
+    let mut spec =
+        shell(&format!("setsid sh -c 'trap \"\" TERM; sleep 1000 & echo $! > {}; wait' & wait", pids.0.display()));
     spec.limits.grace = Some(Duration::from_millis(200));
     scene.launch(spec);
     let sleeper = pidfd(&pids.read());
@@ -119,7 +130,11 @@ fn when_the_main_process_is_over_its_other_processes_are_ended() {
     let scene = Scene::new();
     let pids = scene.fifo("pids");
     let go = scene.fifo("go");
-    let line = format!("setsid sh -c 'env -i setsid sleep 1000 & echo $! > {}; sleep 1000' > /dev/null 2>&1 & read go < {}", pids.0.display(), go.0.display());
+    let line = format!(
+        "setsid sh -c 'env -i setsid sleep 1000 & echo $! > {}; sleep 1000' > /dev/null 2>&1 & read go < {}",
+        pids.0.display(),
+        go.0.display()
+    );
     scene.launch(shell(&line));
     let sleeper = pidfd(&pids.read());
     std::fs::write(&go.0, "go\n").unwrap();
@@ -131,7 +146,11 @@ fn when_the_main_process_is_over_its_other_processes_are_ended() {
 fn a_program_below_a_shell_has_the_grace_time_although_the_shell_dies_at_once() {
     let scene = Scene::new();
     let ready = scene.fifo("ready");
-    let line = format!("sh -c 'trap \"sleep 0.3; echo saved > {}; exit 0\" TERM; echo > {}; while true; do sleep 0.01; done'; echo never", scene.path("saved").display(), ready.0.display());
+    let line = format!(
+        "sh -c 'trap \"sleep 0.3; echo saved > {}; exit 0\" TERM; echo > {}; while true; do sleep 0.01; done'; echo never",
+        scene.path("saved").display(),
+        ready.0.display()
+    );
     scene.launch(shell(&line));
     ready.read();
     scene.launcher().cancel(&[attempt(1, 1)], Ending::Cancelled);
@@ -143,7 +162,9 @@ fn a_program_below_a_shell_has_the_grace_time_although_the_shell_dies_at_once() 
 fn an_attempt_that_is_cancelled_before_its_turn_never_starts() {
     let scene = Scene::with(|options| options.threads = 1);
     // One thread is busy linking these while the second attempt waits.
-    let many: Vec<_> = (0..5_000).map(|n| input(&format!("in/{n}"), tulpar_core::job::Source::Path("records.jsonl".into()), b"")).collect();
+    let many: Vec<_> = (0..5_000)
+        .map(|n| input(&format!("in/{n}"), tulpar_core::job::Source::Path("records.jsonl".into()), b""))
+        .collect();
     let mut first = shell("true");
     first.inputs = many;
     let mut second = shell("true");

@@ -25,7 +25,11 @@ fn scene_with_data() -> (Scene, String) {
 #[test]
 fn memory_cpu_of_children_and_reads_are_measured() {
     let (scene, data) = scene_with_data();
-    let usage = scene.run(task(&format!("memory:100 read:{data} read:{data} child:cpu:300 child:cpu:300 child:cpu:300 child:cpu:300"))).usage;
+    let usage = scene
+        .run(task(&format!(
+            "memory:100 read:{data} read:{data} child:cpu:300 child:cpu:300 child:cpu:300 child:cpu:300"
+        )))
+        .usage;
     assert!(close_to(usage.peak_rss, 100 * MB, 50 * MB), "{}", usage.peak_rss);
     assert!(close_to(cpu_ms(&usage), 1200, 150), "{}", cpu_ms(&usage));
     assert!(close_to(usage.read_bytes, 40 * MB, MB), "{}", usage.read_bytes);
@@ -75,4 +79,12 @@ fn samples_follow_the_tree_over_time() {
     assert!(record.samples.windows(2).all(|pair| pair[0].cpu_us <= pair[1].cpu_us), "{:?}", record.samples);
     let cpu = record.samples.last().unwrap().cpu_us / 1000;
     assert!((200..=1300).contains(&cpu), "{cpu}");
+}
+
+#[test]
+fn the_size_of_the_driver_is_not_taken_for_that_of_a_small_task() {
+    let ours = vec![1u8; 64 << 20];
+    let scene = Scene::with(|options| options.sample_every = Duration::from_millis(50));
+    let usage = scene.run(shell("true")).usage;
+    assert!(usage.peak_rss < 40 * MB, "{} with {} of our own", usage.peak_rss, ours.len());
 }

@@ -12,14 +12,33 @@ fn file(output: u32, path: &str, content: &[u8]) -> OutputFile {
 #[test]
 fn outputs_become_read_only_objects_and_the_sandbox_goes() {
     let mut scene = Scene::new();
-    let mut spec = shell("mkdir -p clean/deep; printf m > model; printf 1 > clean/1.npy; printf 2 > clean/2.npy; printf l > logs/l; printf '#!' > tool; chmod +x tool");
-    spec.outputs = vec![output("model", OutputKind::File), output("clean/*.npy", OutputKind::Pattern), output("logs", OutputKind::Directory), output("tool", OutputKind::File)];
+    let mut spec = shell(
+        "mkdir -p clean/deep; printf m > model; printf 1 > clean/1.npy; printf 2 > clean/2.npy; printf l > logs/l; printf '#!' > tool; chmod +x tool",
+    );
+    spec.outputs = vec![
+        output("model", OutputKind::File),
+        output("clean/*.npy", OutputKind::Pattern),
+        output("logs", OutputKind::Directory),
+        output("tool", OutputKind::File),
+    ];
     let report = scene.run(spec);
     assert_eq!(report.ending, Ending::Exit(0));
     let tool = OutputFile { executable: true, ..file(3, "tool", b"#!") };
-    assert_eq!(report.outputs, [file(0, "model", b"m"), file(1, "clean/1.npy", b"1"), file(1, "clean/2.npy", b"2"), file(2, "logs/l", b"l"), tool]);
+    assert_eq!(
+        report.outputs,
+        [
+            file(0, "model", b"m"),
+            file(1, "clean/1.npy", b"1"),
+            file(1, "clean/2.npy", b"2"),
+            file(2, "logs/l", b"l"),
+            tool
+        ]
+    );
     let mode = |content: &[u8]| fs::metadata(scene.object(&Digest::of(content))).unwrap().permissions().mode() & 0o777;
-    assert_eq!((fs::read(scene.object(&Digest::of(b"m"))).unwrap(), mode(b"m"), mode(b"#!")), (b"m".to_vec(), 0o444, 0o555));
+    assert_eq!(
+        (fs::read(scene.object(&Digest::of(b"m"))).unwrap(), mode(b"m"), mode(b"#!")),
+        (b"m".to_vec(), 0o444, 0o555)
+    );
     scene.close();
     assert_eq!(scene.attempts(), [""; 0]);
     assert_eq!(scene.records()[0].outputs, report.outputs);

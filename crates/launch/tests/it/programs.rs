@@ -6,7 +6,12 @@ use std::process::Command;
 /// The spec of a task that acts as told. Acts, one a word: `cpu:MS`, `memory:MB`, `read:PATH`, `child:ACT+ACT`,
 /// `daemon:ACT+ACT` (a grandchild in its own session whose parent is gone), `wait:FIFO`, `kill`.
 pub(super) fn task(acts: &str) -> tulpar_core::job::JobSpec {
-    let mut spec = super::scene::arguments(&[std::env::current_exe().unwrap().to_str().unwrap(), "--exact", "it::programs::acts_as_told", "--quiet"]);
+    let mut spec = super::scene::arguments(&[
+        std::env::current_exe().unwrap().to_str().unwrap(),
+        "--exact",
+        "it::programs::acts_as_told",
+        "--quiet",
+    ]);
     spec.variables.insert("ACT".into(), acts.into());
     spec
 }
@@ -30,8 +35,16 @@ fn acts_as_told() {
             "child" => children.push(again(what).spawn().unwrap()),
             "daemon" => {
                 let me = std::env::current_exe().unwrap();
-                let line = format!("setsid {} --exact it::programs::acts_as_told --quiet >/dev/null 2>&1 &", me.display());
-                assert!(Command::new("sh").args(["-c", &line]).env("ACT", what.replace('+', " ")).status().unwrap().success());
+                let line =
+                    format!("setsid {} --exact it::programs::acts_as_told --quiet >/dev/null 2>&1 &", me.display());
+                assert!(
+                    Command::new("sh")
+                        .args(["-c", &line])
+                        .env("ACT", what.replace('+', " "))
+                        .status()
+                        .unwrap()
+                        .success()
+                );
             }
             "kill" => {
                 let own = rustix::process::getpid();

@@ -13,11 +13,17 @@ fn a_task_sees_exactly_its_inputs_and_its_output_is_kept() {
     fs::create_dir_all(object.parent().unwrap()).unwrap();
     fs::write(&object, "result").unwrap();
     let mut spec = shell("find . -not -type d | sort; cat data/labels.csv made/x names; echo oops >&2");
-    spec.inputs = vec![input("data/labels.csv", Source::Path("labels.csv".into()), b"a,b\n"), input("made/x", Source::Object, b"result")];
+    spec.inputs = vec![
+        input("data/labels.csv", Source::Path("labels.csv".into()), b"a,b\n"),
+        input("made/x", Source::Object, b"result"),
+    ];
     spec.inputs[0].list = Some("names".into());
     assert_eq!(scene.run(spec).ending, Ending::Exit(0));
     scene.close();
-    assert_eq!(fs::read_to_string(scene.path("attempts/0/1.1/stdout")).unwrap(), "./data/labels.csv\n./made/x\n./names\na,b\nresultdata/labels.csv\n");
+    assert_eq!(
+        fs::read_to_string(scene.path("attempts/0/1.1/stdout")).unwrap(),
+        "./data/labels.csv\n./made/x\n./names\na,b\nresultdata/labels.csv\n"
+    );
     assert_eq!(scene.attempts(), ["0/1.1/stderr", "0/1.1/stdout"]);
     let record = &scene.records()[0];
     assert_eq!((record.input_files, record.input_bytes), (2, 10));
@@ -29,7 +35,10 @@ fn a_missing_input_is_refused_by_name_and_leaves_nothing() {
     let mut spec = shell("true");
     spec.inputs = vec![input("x", Source::Path("gone".into()), b"")];
     let ending = scene.run(spec).ending;
-    assert!(matches!(&ending, Ending::Refused(reason) if reason.starts_with("the input `x` is missing: there is no file ") && reason.contains("/gone")), "{ending:?}");
+    assert!(
+        matches!(&ending, Ending::Refused(reason) if reason.starts_with("the input `x` is missing: there is no file ") && reason.contains("/gone")),
+        "{ending:?}"
+    );
     scene.close();
     assert_eq!(scene.attempts(), [""; 0]);
 }
@@ -53,20 +62,40 @@ fn sandboxes_of_failed_attempts_stay_unless_nobody_wants_them() {
 
 #[test]
 fn a_task_sees_a_clean_environment_and_default_limits_and_signals() {
-    let mut scene = Scene::with(|options| options.secrets = Box::new(|name| (name == "TOKEN").then(|| "s3cret".into())));
-    let mut spec = shell("env | cut -d= -f1 | sort | grep -v -e ^LC_ -e ^LANG -e _proxy -e _PROXY -e ^SSL_ -e ^PWD -e ^_ -e ^SHLVL -e ^OLDPWD; grep SigBlk /proc/self/status; sh -c 'kill -PIPE $$' || echo pipe $?; echo leaked $TOKEN >&2; exit 1");
+    let mut scene =
+        Scene::with(|options| options.secrets = Box::new(|name| (name == "TOKEN").then(|| "s3cret".into())));
+    let mut spec = shell(
+        "env | cut -d= -f1 | sort | grep -v -e ^LC_ -e ^LANG -e _proxy -e _PROXY -e ^SSL_ -e ^PWD -e ^_ -e ^SHLVL -e ^OLDPWD; grep SigBlk /proc/self/status; sh -c 'kill -PIPE $$' || echo pipe $?; echo leaked $TOKEN >&2; exit 1",
+    );
     spec.variables.insert("MINE".into(), "1".into());
     spec.secrets = vec!["TOKEN".into()];
     spec.gpus = vec!["0".into()];
     let report = scene.run(spec);
     scene.close();
     let stdout = fs::read_to_string(scene.path("attempts/0/1.1/stdout")).unwrap();
-    let names: Vec<&str> = stdout.lines().filter(|name| !["HOME", "USER", "LOGNAME", "TZ", "TMPDIR", "XDG_RUNTIME_DIR", "REQUESTS_CA_BUNDLE", "LANGUAGE"].contains(name)).collect();
+    let names: Vec<&str> = stdout
+        .lines()
+        .filter(|name| {
+            !["HOME", "USER", "LOGNAME", "TZ", "TMPDIR", "XDG_RUNTIME_DIR", "REQUESTS_CA_BUNDLE", "LANGUAGE"]
+                .contains(name)
+        })
+        .collect();
     assert_eq!(
         names,
         [
-            "CUDA_VISIBLE_DEVICES", "MINE", "MKL_NUM_THREADS", "NUMEXPR_NUM_THREADS", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "PATH", "TOKEN",
-            "TULPAR_ATTEMPT", "TULPAR_RUN", "TULPAR_TASK", "SigBlk:\t0000000000000000", "pipe 141"
+            "CUDA_VISIBLE_DEVICES",
+            "MINE",
+            "MKL_NUM_THREADS",
+            "NUMEXPR_NUM_THREADS",
+            "OMP_NUM_THREADS",
+            "OPENBLAS_NUM_THREADS",
+            "PATH",
+            "TOKEN",
+            "TULPAR_ATTEMPT",
+            "TULPAR_RUN",
+            "TULPAR_TASK",
+            "SigBlk:\t0000000000000000",
+            "pipe 141"
         ]
     );
     assert_eq!(report.stderr_tail, "leaked ***");
@@ -83,5 +112,8 @@ fn a_virtual_environment_has_its_programs_first() {
     spec.venv = Some("env".into());
     assert_eq!(scene.run(spec).ending, Ending::Exit(0));
     scene.close();
-    assert_eq!(fs::read_to_string(scene.path("attempts/0/1.1/stdout")).unwrap(), format!("mine {} train\n", scene.path("env").display()));
+    assert_eq!(
+        fs::read_to_string(scene.path("attempts/0/1.1/stdout")).unwrap(),
+        format!("mine {} train\n", scene.path("env").display())
+    );
 }

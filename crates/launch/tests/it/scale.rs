@@ -12,7 +12,12 @@ fn thousands_of_files_go_in_and_come_out_of_one_task() {
     let files: Vec<InputFile> = (0..3000)
         .map(|n| {
             std::fs::write(data.join(n.to_string()), n.to_string()).unwrap();
-            InputFile { path: format!("in/{}/{n}", n % 7), source: Source::Path(format!("data/{n}")), size: 1, digest: Digest::of(b"") }
+            InputFile {
+                path: format!("in/{}/{n}", n % 7),
+                source: Source::Path(format!("data/{n}")),
+                size: 1,
+                digest: Digest::of(b""),
+            }
         })
         .collect();
     let mut spec = shell("xargs cp -t out < names");

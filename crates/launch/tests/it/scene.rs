@@ -41,7 +41,8 @@ impl Scene {
         let mut options = Options::new(folder.path().display().to_string());
         choose(&mut options);
         let (sender, notices) = crossbeam_channel::unbounded();
-        let launcher = Launcher::start(folders(folder.path()), options, move |notice| drop(sender.send(notice))).unwrap();
+        let launcher =
+            Launcher::start(folders(folder.path()), options, move |notice| drop(sender.send(notice))).unwrap();
         Self { folder, launcher: Some(launcher), notices }
     }
 
@@ -158,7 +159,14 @@ pub(super) struct Fifo(pub(super) PathBuf);
 
 impl Fifo {
     pub(super) fn make(path: PathBuf) -> Self {
-        rustix::fs::mknodat(rustix::fs::CWD, &path, rustix::fs::FileType::Fifo, rustix::fs::Mode::from_raw_mode(0o600), 0).unwrap();
+        rustix::fs::mknodat(
+            rustix::fs::CWD,
+            &path,
+            rustix::fs::FileType::Fifo,
+            rustix::fs::Mode::from_raw_mode(0o600),
+            0,
+        )
+        .unwrap();
         Self(path)
     }
 

@@ -40,14 +40,7 @@ pub(crate) fn case(seed: u64) -> Case {
     let policy = Policy { cache: random.random_bool(0.6), fail_fast: random.random_bool(0.2) };
     let faulty = random.random_bool(0.7);
     let faults = if faulty {
-        Faults {
-            exit: 0.08,
-            memory: 0.05,
-            walltime: 0.05,
-            evicted: 0.08,
-            repeated: 0.1,
-            unseen_start: 0.1,
-        }
+        Faults { exit: 0.08, memory: 0.05, walltime: 0.05, evicted: 0.08, repeated: 0.1, unseen_start: 0.1 }
     } else {
         Faults::default()
     };
@@ -83,9 +76,11 @@ fn task(random: &mut ChaCha8Rng, index: usize, above: &[Task]) -> Task {
     // Shared variables must have values on both sides: give the consumer no more than the producer has.
     for axis in &mut scatter {
         if let AxisValues::Range { last, .. } = &mut axis.values {
-            for producer in inputs.iter().map(|input| input.source).chain(after.iter().map(|set| {
-                FileSource::Output { task: *set, output: 0 }
-            })) {
+            for producer in inputs
+                .iter()
+                .map(|input| input.source)
+                .chain(after.iter().map(|set| FileSource::Output { task: *set, output: 0 }))
+            {
                 let FileSource::Output { task, .. } = producer else { continue };
                 for theirs in &above[task.index()].scatter {
                     if let AxisValues::Range { last: most, .. } = &theirs.values
@@ -98,8 +93,11 @@ fn task(random: &mut ChaCha8Rng, index: usize, above: &[Task]) -> Task {
         }
     }
     let pattern = random.random_bool(0.25);
-    let suffix: String =
-        scatter.iter().map(|axis| format!("-{{{}}}", axis.names[0])).collect::<String>().replace("{file}", "{file.stem}");
+    let suffix: String = scatter
+        .iter()
+        .map(|axis| format!("-{{{}}}", axis.names[0]))
+        .collect::<String>()
+        .replace("{file}", "{file.stem}");
     let path = if pattern { format!("out{index}{suffix}/*.dat") } else { format!("out{index}{suffix}.dat") };
     Task {
         name: format!("task{index}"),

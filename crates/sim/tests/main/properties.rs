@@ -95,8 +95,7 @@ fn a_crash_after_any_event_recovers_and_commits_nothing_twice() {
 fn recover_at(seed: u64, case: &Case, durable: &[(Timestamp, Event)], cut: usize) {
     let committed: BTreeSet<JobId> = durable.iter().filter_map(|(_, event)| committed(event)).collect();
     let world = World::new(seed ^ 0x5eed, case.faults);
-    let mut simulation =
-        Simulation::recover(case.plan.clone(), case.policy.clone(), world, durable).unwrap();
+    let mut simulation = Simulation::recover(case.plan.clone(), case.policy.clone(), world, durable).unwrap();
     let first_new = simulation.events.len();
     simulation
         .run_watched(|engine, _| {
@@ -174,8 +173,7 @@ fn a_second_run_reuses_everything_that_may_be_reused() {
         let mut second = Simulation::new(case.plan.clone(), case.policy.clone(), world).unwrap();
         second.run();
         let uncached = |set| {
-            case.plan.task(set).settings.cache == tulpar_core::workflow::Caching::Off
-                || case.plan.forced.contains(&set)
+            case.plan.task(set).settings.cache == tulpar_core::workflow::Caching::Off || case.plan.forced.contains(&set)
         };
         // What runs though it may be reused hangs on an uncached pattern, whose files differ each time.
         let moving = case.plan.workflow.tasks.iter().enumerate().any(|(index, task)| {

@@ -30,17 +30,14 @@ fn range(name: &str, last: i64) -> Axis {
 }
 
 fn site(cpus: u32) -> Site {
-    let capacity =
-        Capacity { milli_cpus: cpus * 1000, memory: Bytes(1 << 40), disk: Bytes(1 << 50), gpus: Vec::new() };
+    let capacity = Capacity { milli_cpus: cpus * 1000, memory: Bytes(1 << 40), disk: Bytes(1 << 50), gpus: Vec::new() };
     Site { name: "one".into(), nodes: vec![Node { name: "node".into(), capacity }] }
 }
 
 #[test]
 fn ten_thousand_results_gathered_by_ten_thousand_tasks_cost_as_many_edges() {
-    let tasks = vec![
-        task("make", vec![range("a", 10_000)], vec![]),
-        task("use", vec![range("b", 10_000)], vec![SetId(0)]),
-    ];
+    let tasks =
+        vec![task("make", vec![range("a", 10_000)], vec![]), task("use", vec![range("b", 10_000)], vec![SetId(0)])];
     let workflow = Workflow { name: "gather".into(), tasks, ..Workflow::default() };
     let plan = Arc::new(Plan::new(workflow, Vec::new(), site(64)));
     let graph = Graph::new(plan.clone()).unwrap();

@@ -94,11 +94,25 @@ pub(crate) fn attempt(job: u32, n: u32) -> AttemptId {
 }
 
 pub(crate) fn output(path: &str, content: &str) -> OutputFile {
-    OutputFile { output: 0, path: path.into(), size: content.len() as u64, digest: Digest::of(content.as_bytes()), executable: false }
+    OutputFile {
+        output: 0,
+        path: path.into(),
+        size: content.len() as u64,
+        digest: Digest::of(content.as_bytes()),
+        executable: false,
+    }
 }
 
 pub(crate) fn usage(wall_us: u64) -> Usage {
-    Usage { wall_us, user_us: wall_us / 2, system_us: wall_us / 4, peak_rss: wall_us * 3, read_bytes: 7, write_bytes: 9, ..Usage::default() }
+    Usage {
+        wall_us,
+        user_us: wall_us / 2,
+        system_us: wall_us / 4,
+        peak_rss: wall_us * 3,
+        read_bytes: 7,
+        write_bytes: 9,
+        ..Usage::default()
+    }
 }
 
 pub(crate) fn started(run: &str) -> Event {
@@ -132,7 +146,12 @@ pub(crate) fn eventful(run: &str) -> Vec<Event> {
     vec![
         started(run),
         Event::Missed { job: JobId(0), key: Some(Digest([1; 32])), reason: Reason::New },
-        Event::Reused { job: JobId(1), key: Digest([2; 32]), run: "old-1".into(), outputs: vec![output("m1.bin", "one")] },
+        Event::Reused {
+            job: JobId(1),
+            key: Digest([2; 32]),
+            run: "old-1".into(),
+            outputs: vec![output("m1.bin", "one")],
+        },
         submitted(0, 1),
         Event::Started { attempt: attempt(0, 1) },
         ended(0, 1, Ending::Memory, 400, vec![]),

@@ -61,7 +61,10 @@ fn jobs_are_listed_by_state_set_and_name() {
         ]
     );
     let states = vec!["failed".to_owned(), "skipped".to_owned()];
-    assert_eq!(list(JobFilter { states, ..Default::default() }), [row(2, "train[n=2]", "failed"), row(3, "evaluate", "skipped")]);
+    assert_eq!(
+        list(JobFilter { states, ..Default::default() }),
+        [row(2, "train[n=2]", "failed"), row(3, "evaluate", "skipped")]
+    );
     let set = Some("train".to_owned());
     assert_eq!(list(JobFilter { set, limit: Some(1), ..Default::default() }), [row(0, "train[n=0]", "done")]);
     let name = Some("train[n=1]".to_owned());
@@ -83,7 +86,8 @@ fn a_job_says_why_it_ran_what_it_reused_and_who_is_to_blame() {
 fn attempts_have_what_the_journal_and_the_record_say() {
     let (_runs, store) = eventful_store();
     let attempts = store.attempts("galaxy-1", JobId(0)).unwrap();
-    let seen: Vec<_> = attempts.iter().map(|attempt| (attempt.n, attempt.ending.as_deref().unwrap(), attempt.code)).collect();
+    let seen: Vec<_> =
+        attempts.iter().map(|attempt| (attempt.n, attempt.ending.as_deref().unwrap(), attempt.code)).collect();
     assert_eq!(seen, [(1, "memory", None), (2, "exit", Some(0))]);
     assert_eq!(attempts[0].stderr_tail.as_deref(), Some("Killed"));
     assert_eq!((attempts[0].submitted, attempts[0].host.as_deref()), (Some(second(4)), None));
@@ -123,7 +127,8 @@ fn the_story_of_a_job_is_every_event_that_touched_it_in_order() {
 fn outputs_are_listed_with_the_job_that_left_them() {
     let (_runs, store) = eventful_store();
     let outputs = store.outputs("galaxy-1", None).unwrap();
-    let seen: Vec<_> = outputs.iter().map(|o| (o.job.0, o.path.as_str(), o.size, o.attempt, o.name.as_deref().unwrap())).collect();
+    let seen: Vec<_> =
+        outputs.iter().map(|o| (o.job.0, o.path.as_str(), o.size, o.attempt, o.name.as_deref().unwrap())).collect();
     assert_eq!(seen, [(0, "m0.bin", 4, Some(2), "train[n=0]"), (1, "m1.bin", 3, None, "train[n=1]")]);
     assert_eq!(store.outputs("galaxy-1", Some(JobId(1))).unwrap().len(), 1);
 }

@@ -70,7 +70,8 @@ fn the_store_can_be_thrown_away_and_comes_back_the_same() {
     assert_eq!(store.rebuild(&folder, &mut names).unwrap().events, 17);
     assert_eq!(everything(&store), before);
     drop(store);
-    fs::write(runs.store_path(), "this is no database, but it is long enough to be looked at closely".repeat(40)).unwrap();
+    fs::write(runs.store_path(), "this is no database, but it is long enough to be looked at closely".repeat(40))
+        .unwrap();
     for end in ["-wal", "-shm"] {
         let _ = fs::remove_file(format!("{}{end}", runs.store_path().display()));
     }
@@ -94,7 +95,11 @@ fn a_store_of_another_version_is_made_anew() {
 fn damaged_lines_and_events_of_a_newer_tulpar_are_counted_and_the_rest_is_shown() {
     let runs = Runs::new();
     runs.write("g-1", 1, &[started("g-1")]);
-    runs.append("g-1", "journal.jsonl", b"{\"seq\":2,\"at\":2,\"v\":1,\"kind\":\"due\",\"data\":{\"job\":1},\"crc\":\"00000000\"}\n");
+    runs.append(
+        "g-1",
+        "journal.jsonl",
+        b"{\"seq\":2,\"at\":2,\"v\":1,\"kind\":\"due\",\"data\":{\"job\":1},\"crc\":\"00000000\"}\n",
+    );
     let body = "{\"seq\":3,\"at\":3,\"v\":1,\"kind\":\"teleported\",\"data\":{\"attempt\":{\"job\":1,\"n\":4}}";
     runs.append("g-1", "journal.jsonl", format!("{body},\"crc\":\"{:08x}\"}}\n", crc32(body.as_bytes())).as_bytes());
     runs.write("g-1", 4, &[Event::Due { job: JobId(1) }]);
@@ -141,7 +146,12 @@ fn a_run_that_was_removed_is_forgotten_and_one_made_anew_is_read_anew() {
     let mut store = runs.synced();
     fs::remove_dir_all(runs.path("g-1", "")).unwrap();
     fs::remove_dir_all(runs.path("g-2", "")).unwrap();
-    let mut other = vec![Event::RunStarted { run: "g-2".into(), version: "9".into(), plan: tulpar_core::ids::Digest([0; 32]), seed: 1 }];
+    let mut other = vec![Event::RunStarted {
+        run: "g-2".into(),
+        version: "9".into(),
+        plan: tulpar_core::ids::Digest([0; 32]),
+        seed: 1,
+    }];
     other.extend((0..200).map(|job| Event::Due { job: JobId(job) }));
     runs.write("g-2", 1, &other);
     assert_eq!(runs.sync(&mut store).forgotten, 1);

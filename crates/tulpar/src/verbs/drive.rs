@@ -117,8 +117,23 @@ fn take_up(folder: &RunFolder, saved: SavedRun) -> Result<(Engine, Journal, Vec<
         let first = Event::RunStarted { run: folder.name.clone(), version, plan: plan.digest(), seed: 0 };
         return Ok((engine, journal, vec![first]));
     }
-    let (journal, cut) =
-        Journal::open_for_resume_with(&folder.journal(), |entry| engine.apply(entry.at, &entry.event))?;
+    let planned = plan.digest();
+    let mut other_plan = false;
+    let (journal, cut) = Journal::open_for_resume_with(&folder.journal(), |entry| {
+        if let Event::RunStarted { plan, .. } = &entry.event {
+            other_plan = *plan != planned;
+        }
+        // Events of another plan would mean other jobs.
+        if !other_plan {
+            engine.apply(entry.at, &entry.event);
+        }
+    })?;
+    if other_plan {
+        return Err(Failure::usage_with(
+            format!("{} is not the plan that this run began with", folder.plan().display()),
+            "restore the file, or start a new run: finished tasks are reused",
+        ));
+    }
     // What was asked of a driver that died before it looked was not asked of this one.
     let _ = std::fs::remove_file(folder.cancellations());
     if let Some(cut) = cut {

@@ -124,7 +124,9 @@ fn unseen_files(project: &Path, workflow: &Workflow) -> Vec<Diagnostic> {
                 found.push(
                     Diagnostic::warning("W041", task.span, format!("task `{}` will not see `{word}`", task.name))
                         .label("a task sees only its declared inputs")
-                        .help(format!("declare it under `data:` as `{name}: {word}` and write `in: [{name}]` and `{{{name}}}`")),
+                        .help(format!(
+                            "declare it under `data:` as `{name}: {word}` and write `in: [{name}]` and `{{{name}}}`"
+                        )),
                 );
             }
         }

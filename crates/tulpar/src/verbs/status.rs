@@ -293,7 +293,7 @@ fn set_view(replayed: &Replayed, set: SetId, used: &Used, driven: bool) -> SetVi
         cancelled: counts.of(State::Cancelled),
         mean_seconds: (used.good > 0).then(|| seconds(used.good_wall_us / u64::from(used.good.max(1)))),
         max_seconds: (used.good > 0).then(|| seconds(used.max_wall_us)),
-        peak_memory: measured.then_some(used.peak_rss),
+        peak_memory: (used.peak_rss > 0).then_some(used.peak_rss),
         cpu_percent: cpu_percent(used.cpu_us, used.wall_us),
         read_bytes: measured.then_some(used.read_bytes),
         write_bytes: measured.then_some(used.write_bytes),
@@ -439,7 +439,10 @@ fn show_tasks(tasks: &[TaskView]) {
                 if task.reused { "reused".to_owned() } else { task.state.to_owned() },
                 task.attempts.to_string(),
                 usage.map(|usage| duration(Duration::from_micros(usage.wall_us))).unwrap_or_default(),
-                usage.map(|usage| Bytes(usage.peak_rss).to_string()).unwrap_or_default(),
+                usage
+                    .filter(|usage| usage.peak_rss > 0)
+                    .map(|usage| Bytes(usage.peak_rss).to_string())
+                    .unwrap_or_default(),
                 cpu.map(|percent| format!("{percent} %")).unwrap_or_default(),
                 task.node.clone().unwrap_or_default(),
             ]

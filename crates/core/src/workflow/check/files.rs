@@ -48,6 +48,7 @@ pub(super) fn check(workflow: &Workflow, listings: Option<&[Vec<DataFile>]>, fin
             DataSource::Manifest(path) => {
                 (format!("the manifest `{path}` lists no files"), "write one path a line, relative to the manifest")
             }
+            DataSource::Files(_) => ("it names no files".to_owned(), "write `name: path` pairs under `files`"),
             DataSource::Url(url) => (format!("`{url}` was not found"), "check the address, and whether it needs a key"),
         };
         findings.push(
