@@ -1,0 +1,260 @@
+//! Replica, transformation and site catalogues: files of their own, or parts of the workflow.
+
+use super::codes::PATTERN;
+use super::decoder::Decoder;
+use super::model::{Container, Directory, Grid, Model, Site, Transformation, TransformationName, TransformationSite};
+use super::profiles::Profiles;
+use super::replicas::PhysicalFile;
+use super::workflow::hooks;
+use crate::diagnostic::Diagnostic;
+use crate::yaml::{Document, Kind, Node};
+
+/// Reads a catalogue into the model. What the model has already stays: the workflow's own catalogues win.
+pub(super) type Read = fn(&mut Decoder<'_>, Node<'_>, &mut Model);
+
+pub(super) fn file(text: &str, decoder: &mut Decoder<'_>, model: &mut Model, read: Read) {
+    if text.trim().is_empty() {
+        return;
+    }
+    let (document, problems) = Document::parse(text);
+    problems.into_iter().for_each(|problem| decoder.report(problem));
+    if let Some(document) = &document {
+        read(decoder, document.root(), model);
+    }
+}
+
+pub(super) fn replicas(decoder: &mut Decoder<'_>, node: Node<'_>, model: &mut Model) {
+    let mut own: rustc_hash::FxHashSet<&str> = Default::default();
+    decoder.map(node, "a replica catalogue", |decoder, name, key, value| match name {
+        "pegasus" => {}
+        "replicas" => decoder.list(value, "`replicas`", |decoder, entry| {
+            let mut lfn = None;
+            let mut places = Vec::new();
+            let mut is_pattern = false;
+            decoder.map(entry, "a replica", |decoder, name, key, value| match name {
+                "lfn" => lfn = Some((value, decoder.text(value, "`lfn`"))),
+                "pfns" => decoder.list(value, "`pfns`", |decoder, entry| places.push(place(decoder, entry))),
+                "regex" => is_pattern = decoder.truth(value, "`regex`"),
+                "checksum" | "metadata" => {}
+                _ => decoder.unknown(key, "a replica", &["lfn", "pfns", "checksum", "metadata", "regex"]),
+            });
+            match lfn {
+                None => decoder.missing(entry, "a replica", "lfn"),
+                Some((node, pattern)) if is_pattern => {
+                    if let Err(error) = model.replicas.add_pattern(pattern, places) {
+                        let reason = error.to_string();
+                        let reason = reason.lines().last().unwrap_or("").trim_start_matches("error: ");
+                        decoder.report(
+                            Diagnostic::error(PATTERN, node.span(), format!("`{pattern}` is not read as a regular expression: {reason}"))
+                                .help("look-around and back references of Java are not known here; write names, or a simpler pattern"),
+                        );
+                    }
+                }
+                Some((_, lfn)) => {
+                    // Several entries of one catalogue add up; an entry of a later catalogue adds nothing.
+                    let fresh = own.contains(lfn) || !model.replicas.knows(lfn);
+                    own.insert(lfn);
+                    model.replicas.add(lfn, places, fresh);
+                }
+            }
+        }),
+        _ => decoder.unknown(key, "a replica catalogue", &["pegasus", "replicas"]),
+    });
+}
+
+fn place(decoder: &mut Decoder<'_>, node: Node<'_>) -> PhysicalFile {
+    let mut place = PhysicalFile::default();
+    decoder.map(node, "a place of a replica", |decoder, name, key, value| match name {
+        "site" => place.site = decoder.text(value, "`site`").to_owned(),
+        "pfn" => place.pfn = decoder.text(value, "`pfn`").to_owned(),
+        "metadata" => {}
+        _ => decoder.unknown(key, "a place of a replica", &["site", "pfn"]),
+    });
+    place
+}
+
+pub(super) fn transformations(decoder: &mut Decoder<'_>, node: Node<'_>, model: &mut Model) {
+    decoder.map(node, "a transformation catalogue", |decoder, name, key, value| match name {
+        "pegasus" => {}
+        "transformations" => decoder.list(value, "`transformations`", |decoder, entry| {
+            let found = transformation(decoder, entry);
+            match model.transformations.iter_mut().find(|known| known.name == found.name) {
+                // What is known of a site already stays; other sites are added.
+                Some(known) => {
+                    for site in found.sites {
+                        if !known.sites.iter().any(|other| other.site == site.site && other.stageable == site.stageable)
+                        {
+                            known.sites.push(site);
+                        }
+                    }
+                    let mut profiles = found.profiles;
+                    profiles.overlay(&known.profiles);
+                    known.profiles = profiles;
+                }
+                None => model.transformations.push(found),
+            }
+        }),
+        "containers" => decoder.list(value, "`containers`", |decoder, entry| {
+            let found = container(decoder, entry);
+            if !model.containers.iter().any(|known| known.name == found.name) {
+                model.containers.push(found);
+            }
+        }),
+        _ => decoder.unknown(key, "a transformation catalogue", &["pegasus", "transformations", "containers"]),
+    });
+}
+
+fn transformation(decoder: &mut Decoder<'_>, node: Node<'_>) -> Transformation {
+    let mut found = Transformation::default();
+    decoder.map(node, "a transformation", |decoder, name, key, value| match name {
+        "namespace" => found.name.namespace = decoder.owned(value, "`namespace`"),
+        "name" => found.name.name = decoder.text(value, "`name`").to_owned(),
+        "version" => found.name.version = decoder.owned(value, "`version`"),
+        "requires" => decoder.list(value, "`requires`", |decoder, item| {
+            found.requires.push(TransformationName::parse(decoder.text(item, "an entry of `requires`")));
+        }),
+        "sites" => {
+            decoder.list(value, "`sites`", |decoder, entry| found.sites.push(transformation_site(decoder, entry)))
+        }
+        "profiles" => found.profiles.read(decoder, value),
+        "hooks" => found.hooks = hooks(decoder, value),
+        "checksum" | "metadata" => {}
+        _ => decoder.unknown(
+            key,
+            "a transformation",
+            &["namespace", "name", "version", "requires", "sites", "profiles", "hooks", "checksum", "metadata"],
+        ),
+    });
+    if found.name.name.is_empty() {
+        decoder.missing(node, "a transformation", "name");
+    }
+    found
+}
+
+fn transformation_site(decoder: &mut Decoder<'_>, node: Node<'_>) -> TransformationSite {
+    let mut site = TransformationSite::default();
+    decoder.map(node, "a site of a transformation", |decoder, name, key, value| match name {
+        "name" => site.site = decoder.text(value, "`name`").to_owned(),
+        "pfn" => site.pfn = decoder.text(value, "`pfn`").to_owned(),
+        "type" => site.stageable = decoder.text(value, "`type`").eq_ignore_ascii_case("stageable"),
+        "container" => site.container = decoder.owned(value, "`container`"),
+        "profiles" => site.profiles.read(decoder, value),
+        "bypass" | "arch" | "os.type" | "os.release" | "os.version" | "glibc" | "metadata" => {}
+        _ => decoder.unknown(
+            key,
+            "a site of a transformation",
+            &["name", "pfn", "type", "bypass", "container", "profiles", "metadata", "arch"],
+        ),
+    });
+    site
+}
+
+fn container(decoder: &mut Decoder<'_>, node: Node<'_>) -> Container {
+    let mut found = Container::default();
+    decoder.map(node, "a container", |decoder, name, key, value| match name {
+        "name" => found.name = decoder.text(value, "`name`").to_owned(),
+        "type" => found.kind = decoder.text(value, "`type`").to_ascii_lowercase(),
+        "image" => found.image = decoder.text(value, "`image`").to_owned(),
+        "image.site" => found.image_site = decoder.owned(value, "`image.site`"),
+        "mounts" => {
+            decoder.list(value, "`mounts`", |decoder, item| found.mounts.push(decoder.text(item, "a mount").to_owned()))
+        }
+        "profiles" => found.profiles.read(decoder, value),
+        "bypass" | "checksum" | "metadata" => {}
+        _ => decoder.unknown(
+            key,
+            "a container",
+            &["name", "type", "image", "image.site", "mounts", "bypass", "checksum", "profiles"],
+        ),
+    });
+    found
+}
+
+pub(super) fn sites(decoder: &mut Decoder<'_>, node: Node<'_>, model: &mut Model) {
+    decoder.map(node, "a site catalogue", |decoder, name, key, value| match name {
+        "pegasus" => {}
+        "sites" => decoder.list(value, "`sites`", |decoder, entry| {
+            let found = site(decoder, entry);
+            if !model.sites.iter().any(|known| known.name == found.name) {
+                model.sites.push(found);
+            }
+        }),
+        "$ref" => decoder.report(
+            Diagnostic::warning(super::codes::CATALOGUE, key.span(), "a site catalogue elsewhere is not fetched")
+                .help("save it as sites.yml beside the workflow"),
+        ),
+        _ => decoder.unknown(key, "a site catalogue", &["pegasus", "sites"]),
+    });
+}
+
+fn site(decoder: &mut Decoder<'_>, node: Node<'_>) -> Site {
+    let mut found = Site::default();
+    decoder.map(node, "a site", |decoder, name, key, value| match name {
+        "name" => found.name = decoder.text(value, "`name`").to_owned(),
+        "directories" => {
+            decoder.list(value, "`directories`", |decoder, entry| found.directories.push(directory(decoder, entry)))
+        }
+        "grids" => decoder.list(value, "`grids`", |decoder, entry| found.grids.push(grid(decoder, entry))),
+        "profiles" => found.profiles.read(decoder, value),
+        "arch" | "os.type" | "os.release" | "os.version" | "glibc" | "metadata" => {}
+        _ => decoder.unknown(
+            key,
+            "a site",
+            &["name", "arch", "os.type", "os.release", "os.version", "directories", "grids", "profiles"],
+        ),
+    });
+    // An extension key with a meaning.
+    let tags = node.entries().find(|(key, _)| key.text() == Some("x-tags"));
+    if let Some((_, tags)) = tags.filter(|_| matches!(node.kind(), Kind::Mapping)) {
+        decoder.list(tags, "`x-tags`", |decoder, entry| {
+            let mut name = String::new();
+            let mut profiles = Profiles::default();
+            decoder.map(entry, "a tag", |decoder, key_name, key, value| match key_name {
+                "name" => name = decoder.text(value, "`name`").to_owned(),
+                "profiles" => profiles.read(decoder, value),
+                _ => decoder.unknown(key, "a tag", &["name", "profiles"]),
+            });
+            found.tags.push((name, profiles));
+        });
+    }
+    found
+}
+
+fn directory(decoder: &mut Decoder<'_>, node: Node<'_>) -> Directory {
+    let mut found = Directory::default();
+    decoder.map(node, "a directory", |decoder, name, key, value| match name {
+        "type" => found.kind = decoder.text(value, "`type`").to_owned(),
+        "path" => found.path = decoder.text(value, "`path`").to_owned(),
+        "sharedFileSystem" => found.shared = decoder.truth(value, "`sharedFileSystem`"),
+        "fileServers" => decoder.list(value, "`fileServers`", |decoder, entry| {
+            let (mut operation, mut url) = (String::new(), String::new());
+            decoder.map(entry, "a file server", |decoder, name, key, value| match name {
+                "operation" => operation = decoder.text(value, "`operation`").to_owned(),
+                "url" => url = decoder.text(value, "`url`").to_owned(),
+                "profiles" => {}
+                _ => decoder.unknown(key, "a file server", &["url", "operation", "profiles"]),
+            });
+            found.servers.push((operation, url));
+        }),
+        "freeSize" | "totalSize" => {}
+        _ => decoder.unknown(
+            key,
+            "a directory",
+            &["type", "path", "sharedFileSystem", "fileServers", "freeSize", "totalSize"],
+        ),
+    });
+    found
+}
+
+fn grid(decoder: &mut Decoder<'_>, node: Node<'_>) -> Grid {
+    let mut found = Grid::default();
+    decoder.map(node, "a grid", |decoder, name, _, value| match name {
+        "type" => found.kind = decoder.text(value, "`type`").to_owned(),
+        "contact" => found.contact = decoder.text(value, "`contact`").to_owned(),
+        "scheduler" => found.scheduler = decoder.text(value, "`scheduler`").to_owned(),
+        "jobtype" => found.job_type = decoder.text(value, "`jobtype`").to_owned(),
+        // Sizes of queues and the like: known to Pegasus, of no use to anyone.
+        _ => {}
+    });
+    found
+}

@@ -1,0 +1,84 @@
+//! The files that exist before the run, gathered: those that the same tasks need are one data entry.
+
+use super::super::model::{FileId, Model};
+use super::super::replicas::path_of;
+use super::command::STAGED;
+use super::names::Names;
+use crate::ids::{DataId, SetId};
+use crate::workflow::{Data, DataSource, FileSource, Input, Span, Task};
+use rustc_hash::FxHashMap;
+use std::collections::BTreeMap;
+
+pub(super) struct Sources {
+    names: Names,
+    data: Vec<Data>,
+    /// Of each file: where it is, and the tasks that need it, each with the place that says so.
+    needed: Vec<Option<(String, Vec<(SetId, Span)>)>>,
+    staged: FxHashMap<(String, String), DataId>,
+}
+
+impl Sources {
+    pub(super) fn new(names: Names, files: usize) -> Self {
+        Self { names, data: Vec::new(), needed: vec![None; files], staged: FxHashMap::default() }
+    }
+
+    pub(super) fn needed(&mut self, file: FileId, pfn: &str, set: SetId, span: Span) {
+        let entry = self.needed[file.index()].get_or_insert_with(|| (place(pfn), Vec::new()));
+        entry.1.push((set, span));
+    }
+
+    /// A file of which the task makes its own copy first.
+    pub(super) fn staged(&mut self, name: &str, pfn: &str, _set: SetId, span: Span) -> Input {
+        let key = (name.to_owned(), pfn.to_owned());
+        let data = match self.staged.get(&key) {
+            Some(data) => *data,
+            None => {
+                let data = DataId::from(self.data.len());
+                let source = DataSource::Files(BTreeMap::from([(format!("{STAGED}/{name}"), place(pfn))]));
+                self.data.push(Data { name: self.names.unique(&format!("staged_{name}")), source, span });
+                self.staged.insert(key, data);
+                data
+            }
+        };
+        Input { name: self.data[data.index()].name.clone(), source: FileSource::Data(data), span }
+    }
+
+    /// Gives the tasks the files that they need from outside.
+    pub(super) fn hand_out(&mut self, model: &Model, tasks: &mut [Task]) {
+        let mut groups: FxHashMap<Vec<SetId>, usize> = FxHashMap::default();
+        let mut gathered: Vec<(BTreeMap<String, String>, Vec<(SetId, Span)>)> = Vec::new();
+        for (file, needed) in self.needed.iter_mut().enumerate() {
+            let Some((place, users)) = needed.take() else { continue };
+            let sets: Vec<SetId> = users.iter().map(|(set, _)| *set).collect();
+            let group = *groups.entry(sets).or_insert_with(|| {
+                gathered.push((BTreeMap::new(), users));
+                gathered.len() - 1
+            });
+            gathered[group].0.insert(model.files[file].clone(), place);
+        }
+        // By what is in them, because the order of uses differs each time that Pegasus' generator runs.
+        gathered.sort_by(|one, other| one.0.keys().next().cmp(&other.0.keys().next()));
+        for (files, users) in gathered {
+            let wanted = match (files.len(), &users[..]) {
+                (1, _) => files.keys().next().cloned().unwrap_or_default(),
+                (_, [(only, _)]) => format!("files_of_{}", tasks[only.index()].name),
+                _ => "shared_files".to_owned(),
+            };
+            let name = self.names.unique(&wanted);
+            let data = DataId::from(self.data.len());
+            let span = users.first().map_or_else(Span::default, |(_, span)| *span);
+            for (set, span) in users {
+                tasks[set.index()].inputs.push(Input { name: name.clone(), source: FileSource::Data(data), span });
+            }
+            self.data.push(Data { name, source: DataSource::Files(files), span });
+        }
+    }
+
+    pub(super) fn finish(self) -> Vec<Data> {
+        self.data
+    }
+}
+
+fn place(pfn: &str) -> String {
+    path_of(pfn).unwrap_or(pfn).to_owned()
+}

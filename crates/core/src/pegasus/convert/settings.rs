@@ -1,0 +1,321 @@
+//! Profiles into settings: what a job asks for, how often it is tried, what it sees.
+
+use super::super::codes::{BAD_VALUE, NO_EFFECT, SCRIPT};
+use super::super::model::{Job, Link, Model, Site};
+use super::super::profiles::{Namespace, Profiles};
+use super::command::escape;
+use super::program::Program;
+use crate::diagnostic::{Diagnostic, Findings};
+use crate::resources::Request;
+use crate::units::{Bytes, parse_bytes};
+use crate::workflow::template::is_identifier;
+use crate::workflow::{Checkpoint, Retry, RetryOn, Settings, Span};
+use rustc_hash::{FxHashMap, FxHashSet};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+const MEBIBYTE: u64 = 1 << 20;
+
+#[derive(Clone)]
+pub(super) struct Made {
+    pub(super) settings: Arc<Settings>,
+    /// `pegasus_lite_env_source`.
+    pub(super) source: Option<String>,
+}
+
+pub(super) struct SettingsOf<'m> {
+    model: &'m Model,
+    site: Option<&'m Site>,
+    site_name: &'m str,
+    /// Properties, then what the workflow says for all jobs.
+    base: Profiles,
+    known: FxHashSet<Arc<Settings>>,
+    /// Settings of jobs that say nothing themselves, by their program.
+    plain: FxHashMap<*const Program, Made>,
+    without_effect: BTreeMap<(Namespace, String), (usize, Span)>,
+}
+
+impl<'m> SettingsOf<'m> {
+    pub(super) fn new(model: &'m Model, site: &'m str) -> Self {
+        let mut base = model.properties.profiles();
+        base.overlay(&model.profiles);
+        Self {
+            model,
+            site: model.site(site),
+            site_name: site,
+            base,
+            known: FxHashSet::default(),
+            plain: FxHashMap::default(),
+            without_effect: BTreeMap::new(),
+        }
+    }
+
+    pub(super) fn of(&mut self, job: &Job, program: Option<&Program>, findings: &mut Findings) -> Made {
+        let says_nothing = job.profiles.is_empty() && !job.uses.iter().any(|used| used.link == Link::Checkpoint);
+        let address = program.map_or(std::ptr::null(), std::ptr::from_ref);
+        if says_nothing && let Some(made) = self.plain.get(&address) {
+            return made.clone();
+        }
+        let profiles = self.merged(job, program);
+        for (namespace, key, _) in profiles.iter().filter(|(namespace, key, _)| !has_meaning(*namespace, key)) {
+            self.without_effect.entry((namespace, key.to_owned())).or_insert((0, job.span)).0 += 1;
+        }
+        let settings = self.settings(job, program, &profiles, findings);
+        let settings = match self.known.get(&settings) {
+            Some(known) => known.clone(),
+            None => {
+                let settings = Arc::new(settings);
+                self.known.insert(settings.clone());
+                settings
+            }
+        };
+        let source = profiles.get(Namespace::Pegasus, "pegasus_lite_env_source").map(str::to_owned);
+        let made = Made { settings, source };
+        if says_nothing {
+            self.plain.insert(address, made.clone());
+        }
+        made
+    }
+
+    /// Pegasus' precedence: transformation over site over job over workflow; properties only fill gaps.
+    fn merged(&self, job: &Job, program: Option<&Program>) -> Profiles {
+        let mut profiles = self.base.clone();
+        profiles.overlay(&job.profiles);
+        if let Some(site) = self.site {
+            profiles.overlay(&site.profiles);
+            if let Some(tag) = job.profiles.get(Namespace::Pegasus, "tag") {
+                site.tags.iter().filter(|(name, _)| name == tag).for_each(|(_, tagged)| profiles.overlay(tagged));
+            }
+        }
+        if let Some(program) = program {
+            profiles.overlay(&program.profiles);
+        }
+        profiles
+    }
+
+    fn settings(&self, job: &Job, program: Option<&Program>, profiles: &Profiles, findings: &mut Findings) -> Settings {
+        let mut numbers = Numbers { profiles, job, findings };
+        let mut settings = Settings { shell: Some("bash".to_owned()), ..Settings::default() };
+        settings.request = request(&mut numbers);
+        let (time, grace) = times(&mut numbers);
+        settings.request.time = time;
+        settings.grace = grace;
+        let priority = numbers.number(Namespace::Condor, "priority").or(numbers.number(Namespace::Dagman, "PRIORITY"));
+        settings.priority = priority.map_or(0, |priority| priority as i32);
+        settings.retry = self.retry(&mut numbers);
+        settings.environment.container = program.and_then(|program| program.container.clone());
+        let own = [("PEGASUS_WF_LABEL", self.model.name.as_str()), ("PEGASUS_SITE", self.site_name)];
+        let said =
+            profiles.iter().filter(|(namespace, ..)| *namespace == Namespace::Env).map(|(_, key, value)| (key, value));
+        for (name, value) in own.into_iter().chain(said) {
+            match escape(value).filter(|_| is_identifier(name) && !name.contains('-')) {
+                Some(value) => {
+                    settings.environment.variables.insert(name.to_owned(), value);
+                }
+                None => findings.push(
+                    Diagnostic::error(
+                        BAD_VALUE,
+                        job.span,
+                        format!("the environment variable `{name}` of `{}` cannot be carried over", job.name()),
+                    )
+                    .help("names have letters, digits and `_`; values no doubled braces around a name"),
+                ),
+            }
+        }
+        for script in ["PRE", "POST"] {
+            if let Some(program) = profiles.get(Namespace::Dagman, script) {
+                findings.push(
+                    Diagnostic::error(
+                        SCRIPT,
+                        job.span,
+                        format!("the {script} script `{program}` of `{}` is not run", job.name()),
+                    )
+                    .help("make it a job of its own, before or after this one"),
+                );
+            }
+        }
+        let mut files: Vec<String> = job
+            .uses
+            .iter()
+            .filter(|used| used.link == Link::Checkpoint)
+            .map(|used| self.model.file(used.file).to_owned())
+            .collect();
+        files.sort();
+        files.dedup();
+        settings.checkpoint = (!files.is_empty()).then(|| Checkpoint { files, keep: None, best: Default::default() });
+        settings
+    }
+
+    fn retry(&self, numbers: &mut Numbers<'_, '_>) -> Retry {
+        let usual = match self.model.properties.get("pegasus.mode") {
+            Some("development" | "debug") => 0,
+            _ => 1,
+        };
+        let times = numbers.number(Namespace::Dagman, "RETRY").map_or(usual, |times| times as u32);
+        let on = match times {
+            0 => Vec::new(),
+            _ => vec![RetryOn::Memory, RetryOn::Time, RetryOn::Evicted, RetryOn::Failure],
+        };
+        // A job that continues from its checkpoint is meant to be stopped at the same time again.
+        let continues = numbers.profiles.get(Namespace::Pegasus, "checkpoint.time").is_some();
+        let time_percent = if continues { 100 } else { Retry::default().time_percent };
+        Retry { times, on, time_percent, ..Retry::default() }
+    }
+
+    pub(super) fn name_what_has_no_effect(&self, findings: &mut Findings) {
+        for ((namespace, key), (jobs, span)) in &self.without_effect {
+            let what = format!("the profile `{key}` of `{}`", namespace.name());
+            let of = if *jobs == 1 { "one job".to_owned() } else { format!("{jobs} jobs or kinds of jobs") };
+            findings.push(Diagnostic::warning(NO_EFFECT, *span, format!("{what} has no effect here ({of})")));
+        }
+    }
+}
+
+/// Numbers of a job's profiles, with a finding where one is no number.
+struct Numbers<'a, 'f> {
+    profiles: &'a Profiles,
+    job: &'a Job,
+    findings: &'f mut Findings,
+}
+
+impl Numbers<'_, '_> {
+    fn number(&mut self, namespace: Namespace, key: &str) -> Option<u64> {
+        let text = self.profiles.get(namespace, key)?.trim();
+        // `4.0` is a whole number to Pegasus.
+        let number = text
+            .parse::<u64>()
+            .ok()
+            .or_else(|| text.parse::<f64>().ok().filter(|number| *number >= 0.0).map(|number| number.ceil() as u64));
+        if number.is_none() {
+            self.bad(namespace, key, text);
+        }
+        number
+    }
+
+    /// A size of HTCondor: a number in `unit` bytes, or with a unit of its own.
+    fn size(&mut self, key: &str, unit: u64) -> Option<Bytes> {
+        let text = self.profiles.get(Namespace::Condor, key)?.trim();
+        if let Ok(number) = text.parse::<u64>() {
+            return Some(Bytes(number.saturating_mul(unit)));
+        }
+        // HTCondor's GB are powers of 1024.
+        let binary = text.trim_end_matches(['b', 'B']).to_owned() + "iB";
+        let size = parse_bytes(&binary).ok();
+        if size.is_none() {
+            self.bad(Namespace::Condor, key, text);
+        }
+        size
+    }
+
+    fn bad(&mut self, namespace: Namespace, key: &str, text: &str) {
+        let message = format!("the profile `{key}` of `{}` is not a number here: `{text}`", namespace.name());
+        self.findings.push(
+            Diagnostic::warning(BAD_VALUE, self.job.span, message).help("it is ignored; expressions are not evaluated"),
+        );
+    }
+}
+
+/// HTCondor's own requests win over Pegasus' words for the same.
+fn request(numbers: &mut Numbers<'_, '_>) -> Request {
+    use Namespace::{Condor, Pegasus};
+    let mut request = Request::default();
+    let cores =
+        numbers.number(Condor, "request_cpus").or(numbers.number(Pegasus, "cores")).or(numbers.number(Pegasus, "ppn"));
+    if let Some(cores) = cores.filter(|cores| *cores > 0) {
+        request.milli_cpus = u32::try_from(cores.saturating_mul(1000)).unwrap_or(u32::MAX);
+    }
+    let mebibytes = |numbers: &mut Numbers<'_, '_>, key| {
+        numbers.number(Pegasus, key).map(|size| Bytes(size.saturating_mul(MEBIBYTE)))
+    };
+    request.memory = numbers.size("request_memory", MEBIBYTE).or(mebibytes(numbers, "memory")).unwrap_or_default();
+    request.disk = numbers.size("request_disk", 1024).or(mebibytes(numbers, "diskspace")).unwrap_or_default();
+    let gpus = numbers.number(Condor, "request_gpus").or(numbers.number(Pegasus, "gpus"));
+    request.gpus = gpus.map_or(0, |gpus| gpus as u32);
+    if let Some(nodes) = numbers.number(Pegasus, "nodes").filter(|nodes| *nodes > 0) {
+        request.nodes = nodes as u32;
+    }
+    request
+}
+
+/// The wall time and the time to save a checkpoint. Minutes, except `runtime`, which is seconds and an estimate: kickstart
+/// ends a job by it only when it leaves 300 s.
+fn times(numbers: &mut Numbers<'_, '_>) -> (Option<Duration>, Option<Duration>) {
+    let minutes = |minutes: u64| Duration::from_secs(minutes.saturating_mul(60));
+    let longest = numbers.number(Namespace::Pegasus, "maxwalltime").map(minutes);
+    if let Some(stop) = numbers.number(Namespace::Pegasus, "checkpoint.time").map(minutes) {
+        let grace = longest.map(|longest| (longest.saturating_sub(stop) / 2).max(Duration::from_secs(10)));
+        return (Some(stop), grace);
+    }
+    let estimate =
+        numbers.number(Namespace::Pegasus, "runtime").filter(|seconds| *seconds > 300).map(Duration::from_secs);
+    (longest.or(estimate), None)
+}
+
+/// Keys that are used, or that only steer Pegasus' planner and HTCondor's file transfer, which are not here.
+fn has_meaning(namespace: Namespace, key: &str) -> bool {
+    const PEGASUS: &[&str] = &[
+        "cores",
+        "gpus",
+        "nodes",
+        "ppn",
+        "memory",
+        "diskspace",
+        "runtime",
+        "maxwalltime",
+        "checkpoint.time",
+        "pegasus_lite_env_source",
+        "tag",
+        "label",
+        "style",
+        "data.configuration",
+        "auxillary.local",
+        "nosymlink",
+        "enable_for_data_reuse",
+        "group",
+        "wntmp",
+        "relative.submit.dir",
+        "create.dir",
+        "change.dir",
+        "job.runtime",
+        "queue",
+        "project",
+        "s3cfg",
+    ];
+    const PLANNING: &[&str] = &[
+        "clusters.",
+        "job.aggregator",
+        "gridstart",
+        "stagein.",
+        "stageout.",
+        "transfer.",
+        "pmc_",
+        "container.",
+        "collapse",
+        "bundle",
+    ];
+    const CONDOR: &[&str] = &[
+        "request_cpus",
+        "request_memory",
+        "request_disk",
+        "request_gpus",
+        "priority",
+        "universe",
+        "should_transfer_files",
+        "when_to_transfer_output",
+        "grid_resource",
+        "notification",
+    ];
+    match namespace {
+        Namespace::Env => true,
+        Namespace::Pegasus => {
+            let credential = key.eq_ignore_ascii_case("ssh_private_key") || key.eq_ignore_ascii_case("boto_config");
+            credential
+                || PEGASUS.contains(&key)
+                || (PLANNING.iter().any(|prefix| key.starts_with(prefix)) && !key.ends_with(".expr"))
+        }
+        Namespace::Condor => CONDOR.contains(&key),
+        Namespace::Dagman => matches!(key, "RETRY" | "PRIORITY" | "PRE" | "POST" | "PRE.ARGUMENTS" | "POST.ARGUMENTS"),
+        Namespace::Globus | Namespace::Selector => false,
+    }
+}
