@@ -40,6 +40,10 @@ pub(super) fn list(folder: &Path, name: &str, source: &DataSource) -> Result<Vec
             Ok(found(folder, name, &base, files))
         }
         DataSource::Manifest(path) => manifest(folder, name, path),
+        DataSource::Files(files) => Ok(files
+            .iter()
+            .map(|(path, from)| Listed { path: path.clone(), from: tidy(from), within: None })
+            .collect()),
         DataSource::Url(_) => Ok(vec![]),
     }
 }
