@@ -4,3 +4,4 @@
 
 mod engine;
 mod lang;
+mod pegasus;

@@ -86,6 +86,17 @@ pub struct Resolved {
     pub forgotten: Option<DataError>,
 }
 
+impl Resolved {
+    /// One problem an entry; further ones are counted.
+    fn note(&mut self, entry: usize, error: DataError) {
+        // Problems come in the order of the entries, mostly: the last is the likeliest.
+        match self.problems.iter_mut().rev().find(|problem| problem.data.index() == entry) {
+            Some(problem) => problem.more += 1,
+            None => self.problems.push(Problem { data: DataId::from(entry), error, more: 0 }),
+        }
+    }
+}
+
 /// A file that an entry means, before anyone looked at it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Listed {
@@ -101,17 +112,17 @@ struct Listed {
 pub fn resolve(folder: &Path, cache: &Path, data: &[Data], progress: &(dyn Fn(Progress) + Sync)) -> Resolved {
     let mut resolved = Resolved::default();
     let mut listed = Vec::new();
-    let fetched = fetch::fetch_all(folder, cache, data);
-    for (index, (entry, fetched)) in data.iter().zip(fetched).enumerate() {
-        let files = match (&entry.source, fetched) {
-            (_, Some(fetched)) => fetched.map(|file| vec![file]),
-            (DataSource::Url(_), None) => Ok(vec![]),
-            (source, None) => list::list(folder, &entry.name, source),
-        };
+    for (index, entry) in data.iter().enumerate() {
         resolved.files.push(Vec::new());
-        match files {
+        match list::list(folder, &entry.name, &entry.source) {
             Ok(files) => listed.extend(files.into_iter().map(|file| (index, file))),
             Err(error) => resolved.problems.push(Problem { data: DataId::from(index), error, more: 0 }),
+        }
+    }
+    for (index, fetched) in fetch::fetch_all(folder, cache, data) {
+        match fetched {
+            Ok(file) => listed.push((index, file)),
+            Err(error) => resolved.note(index, error),
         }
     }
 
@@ -125,16 +136,17 @@ pub fn resolve(folder: &Path, cache: &Path, data: &[Data], progress: &(dyn Fn(Pr
             Ok((size, digest)) => {
                 resolved.files[index].push(DataFile { path: file.path, from: file.from, size, digest });
             }
-            Err(error) => match resolved.problems.iter_mut().find(|problem| problem.data.index() == index) {
-                Some(problem) => problem.more += 1,
-                None => resolved.problems.push(Problem { data: DataId::from(index), error, more: 0 }),
-            },
+            Err(error) => resolved.note(index, error),
         }
     }
     for (index, files) in resolved.files.iter_mut().enumerate() {
         // Half a list must not be taken for the whole.
         if resolved.problems.iter().any(|problem| problem.data.index() == index) {
             files.clear();
+        }
+        if matches!(data[index].source, DataSource::Files(_)) {
+            // What was fetched came after what was here.
+            files.sort_unstable_by(|one, other| one.path.cmp(&other.path));
         }
     }
     resolved.forgotten = stats.record(measured.learned).err().map(|cause| DataError::Cache { path: stat_path, cause });

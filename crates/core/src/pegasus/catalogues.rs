@@ -1,6 +1,6 @@
 //! Replica, transformation and site catalogues: files of their own, or parts of the workflow.
 
-use super::codes::PATTERN;
+use super::codes::{BAD_VALUE, PATTERN};
 use super::decoder::Decoder;
 use super::model::{Container, Directory, Grid, Model, Site, Transformation, TransformationName, TransformationSite};
 use super::profiles::Profiles;
@@ -8,6 +8,8 @@ use super::replicas::PhysicalFile;
 use super::workflow::hooks;
 use crate::diagnostic::Diagnostic;
 use crate::yaml::{Document, Kind, Node};
+
+const GRIDS: &[&str] = &["gt5", "condor", "cream", "batch", "nordugrid", "unicore", "ec2", "deltacloud", "sfapi"];
 
 /// Reads a catalogue into the model. What the model has already stays: the workflow's own catalogues win.
 pub(super) type Read = fn(&mut Decoder<'_>, Node<'_>, &mut Model);
@@ -127,6 +129,9 @@ fn transformation(decoder: &mut Decoder<'_>, node: Node<'_>) -> Transformation {
     });
     if found.name.name.is_empty() {
         decoder.missing(node, "a transformation", "name");
+    }
+    if !node.entries().any(|(key, _)| key.text() == Some("sites")) {
+        decoder.missing(node, &format!("the transformation `{}`", found.name), "sites");
     }
     found
 }
@@ -249,7 +254,13 @@ fn directory(decoder: &mut Decoder<'_>, node: Node<'_>) -> Directory {
 fn grid(decoder: &mut Decoder<'_>, node: Node<'_>) -> Grid {
     let mut found = Grid::default();
     decoder.map(node, "a grid", |decoder, name, _, value| match name {
-        "type" => found.kind = decoder.text(value, "`type`").to_owned(),
+        "type" => {
+            found.kind = decoder.text(value, "`type`").to_owned();
+            if !GRIDS.contains(&found.kind.as_str()) && !found.kind.contains("${") {
+                let diagnostic = Diagnostic::error(BAD_VALUE, value.span(), format!("`{}` is no kind of grid", found.kind));
+                decoder.report(diagnostic.suggest(&found.kind, GRIDS.iter().copied()));
+            }
+        }
         "contact" => found.contact = decoder.text(value, "`contact`").to_owned(),
         "scheduler" => found.scheduler = decoder.text(value, "`scheduler`").to_owned(),
         "jobtype" => found.job_type = decoder.text(value, "`jobtype`").to_owned(),

@@ -4,6 +4,7 @@
 //! fetched completely (temporary name, then rename) and is not fetched again; whoever wants it anew
 //! removes it.
 
+use super::list::is_url;
 use super::{DataError, Listed};
 use std::fs;
 use std::io::ErrorKind;
@@ -16,34 +17,49 @@ use tulpar_core::workflow::{Data, DataSource};
 
 const AT_ONCE: usize = 4;
 
-/// For each entry that is a URL, where it lies now.
-pub(super) fn fetch_all(folder: &Path, cache: &Path, data: &[Data]) -> Vec<Option<Result<Listed, DataError>>> {
-    let results: Vec<Mutex<Option<Result<Listed, DataError>>>> = data.iter().map(|_| Mutex::new(None)).collect();
-    let urls: Vec<(usize, &str, &str)> = data
-        .iter()
-        .enumerate()
-        .filter_map(|(index, entry)| match &entry.source {
-            DataSource::Url(url) => Some((index, entry.name.as_str(), url.as_str())),
-            _ => None,
-        })
-        .collect();
+/// A file to fetch: for which entry, from where, and what the sandbox calls it.
+struct Wanted<'a> {
+    entry: usize,
+    url: &'a str,
+    path: String,
+}
+
+/// For each URL in the entries, the number of its entry and where it lies now; in the order of the entries.
+pub(super) fn fetch_all(folder: &Path, cache: &Path, data: &[Data]) -> Vec<(usize, Result<Listed, DataError>)> {
+    let mut urls: Vec<Wanted<'_>> = Vec::new();
+    for (entry, found) in data.iter().enumerate() {
+        match &found.source {
+            DataSource::Url(url) => {
+                urls.push(Wanted { entry, url, path: format!("{}/{}", found.name, file_name(url)) });
+            }
+            DataSource::Files(files) => urls.extend(
+                files
+                    .iter()
+                    .filter(|(_, place)| is_url(place))
+                    .map(|(path, url)| Wanted { entry, url, path: path.clone() }),
+            ),
+            _ => {}
+        }
+    }
+    let results: Vec<Mutex<Option<Result<Listed, DataError>>>> = urls.iter().map(|_| Mutex::new(None)).collect();
     let next = AtomicUsize::new(0);
     std::thread::scope(|scope| {
         for _ in 0..AT_ONCE.min(urls.len()) {
             scope.spawn(|| {
-                while let Some((index, name, url)) = urls.get(next.fetch_add(1, Ordering::Relaxed)) {
-                    let listed = fetch(cache, url).map(|place| listed(folder, name, url, &place));
-                    *results[*index].lock().unwrap_or_else(|poison| poison.into_inner()) = Some(listed);
+                loop {
+                    let number = next.fetch_add(1, Ordering::Relaxed);
+                    let Some(wanted) = urls.get(number) else { break };
+                    let listed = fetch(cache, wanted.url).map(|place| {
+                        let from = place.strip_prefix(folder).unwrap_or(&place).to_string_lossy().into_owned();
+                        Listed { path: wanted.path.clone(), from, within: None }
+                    });
+                    *results[number].lock().unwrap_or_else(|poison| poison.into_inner()) = Some(listed);
                 }
             });
         }
     });
-    results.into_iter().map(|result| result.into_inner().unwrap_or_else(|poison| poison.into_inner())).collect()
-}
-
-fn listed(folder: &Path, name: &str, url: &str, place: &Path) -> Listed {
-    let from = place.strip_prefix(folder).unwrap_or(place).to_string_lossy().into_owned();
-    Listed { path: format!("{name}/{}", file_name(url)), from, within: None }
+    let results = results.into_iter().map(|result| result.into_inner().unwrap_or_else(|poison| poison.into_inner()));
+    urls.iter().zip(results).filter_map(|(wanted, result)| Some((wanted.entry, result?))).collect()
 }
 
 /// The last part of the URL's path, in characters that are safe in a file name.

@@ -40,9 +40,11 @@ pub(super) fn list(folder: &Path, name: &str, source: &DataSource) -> Result<Vec
             Ok(found(folder, name, &base, files))
         }
         DataSource::Manifest(path) => manifest(folder, name, path),
+        // What must be fetched is listed by `fetch`.
         DataSource::Files(files) => Ok(files
             .iter()
-            .map(|(path, from)| Listed { path: path.clone(), from: tidy(from), within: None })
+            .filter(|(_, place)| !is_url(place))
+            .map(|(path, place)| Listed { path: path.clone(), from: tidy(place), within: None })
             .collect()),
         DataSource::Url(_) => Ok(vec![]),
     }
@@ -246,6 +248,12 @@ impl Entry {
             Kind::Other
         }
     }
+}
+
+/// A scheme and `://`, as in the entries of a workflow.
+pub(super) fn is_url(place: &str) -> bool {
+    let scheme = place.split_once("://").map_or("", |(scheme, _)| scheme);
+    !scheme.is_empty() && scheme.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"+-.".contains(&byte))
 }
 
 fn join(directory: &str, name: &str) -> String {

@@ -1,0 +1,1 @@
+//! From Pegasus files to tasks.
