@@ -13,7 +13,7 @@ use crossbeam_channel::{Receiver, RecvTimeoutError, after, never, select};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
-use tulpar_core::engine::{Engine, State};
+use tulpar_core::engine::{Engine, State, Step};
 use tulpar_core::event::{Action, Answer, Cached, Event, FieldQuery, Input, Outcome, Publication, Reason, Stopping};
 use tulpar_core::ids::JobId;
 use tulpar_core::job::{InputFile, Source};
@@ -105,39 +105,64 @@ impl Driver<'_> {
     /// Decide, make durable, act: in this order, whatever happens.
     fn turn(&mut self, inputs: &mut Vec<Input>) -> Result<Option<Outcome>, DriveError> {
         let at = now();
-        let step = self.engine.step(at, std::mem::take(inputs));
+        let step = self.decide(at, inputs);
         crash_point("decided");
         if !step.events.is_empty() {
             self.journal.append(at, &step.events)?;
             crash_point("durable");
             self.observer.stepped(&self.engine, at, &step.events);
         }
-        let outcome = self.act(step.actions, inputs);
+        let outcome = self.act(step.actions);
         crash_point("acted");
         Ok(outcome)
     }
 
-    fn act(&mut self, actions: Vec<Action>, inputs: &mut Vec<Input>) -> Option<Outcome> {
+    /// Steps until no look is wanted: looking changes nothing, so what is found may be decided upon before
+    /// anything is durable, and a task that follows another costs one fsync, not two. Looks that are left
+    /// when enough has been decided are answered in the next turn.
+    fn decide(&mut self, at: Timestamp, inputs: &mut Vec<Input>) -> Step {
+        let mut all = Step::default();
+        loop {
+            let step = self.engine.step(at, std::mem::take(inputs));
+            all.events.extend(step.events);
+            for action in step.actions {
+                match action {
+                    Action::Look { job, name, key, fields } => {
+                        let cached = match key {
+                            Some(key) => self.cache.look(&name, &key),
+                            None => Cached::Miss(Reason::CacheOff),
+                        };
+                        let fields = read_fields(&self.project, &fields);
+                        inputs.push(Input::Looked { job, answer: Answer { cached, fields } });
+                    }
+                    other => all.actions.push(other),
+                }
+            }
+            if inputs.is_empty() || all.events.len() >= MOST_INPUTS {
+                return all;
+            }
+        }
+    }
+
+    fn act(&mut self, actions: Vec<Action>) -> Option<Outcome> {
         let mut outcome = None;
         let mut submissions = Vec::new();
+        let mut publications = Vec::new();
         for action in actions {
             match action {
                 Action::Submit(spec) => submissions.push(spec),
-                Action::Look { job, name, key, fields } => {
-                    let cached = match key {
-                        Some(key) => self.cache.look(&name, &key),
-                        None => Cached::Miss(Reason::CacheOff),
-                    };
-                    let fields = read_fields(&self.project, &fields);
-                    inputs.push(Input::Looked { job, answer: Answer { cached, fields } });
-                }
                 Action::Cancel { attempts, ending } => self.executor.cancel(&attempts, &ending),
-                Action::Publish(publication) => self.publish(*publication),
+                Action::Publish(publication) => publications.push(publication),
                 Action::Finish(finished) => outcome = Some(finished),
+                Action::Look { .. } => unreachable!("looks are answered while deciding"),
             }
         }
+        // What runs next first: showing results keeps nobody waiting.
         if !submissions.is_empty() {
             self.executor.submit(submissions);
+        }
+        for publication in publications {
+            self.publish(*publication);
         }
         outcome
     }
