@@ -18,8 +18,11 @@ mod shell;
 mod task;
 pub mod template;
 mod unsafe_place;
+mod write;
+mod write_settings;
 
 pub use check::check;
 pub use model::*;
 pub use read::read;
 pub use unsafe_place::UnsafePlace;
+pub use write::write;

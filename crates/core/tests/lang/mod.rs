@@ -6,3 +6,4 @@ mod places;
 mod quoting;
 mod robustness;
 mod schema;
+mod writing;

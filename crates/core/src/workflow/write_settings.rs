@@ -1,0 +1,157 @@
+//! The settings of a task or group as text, without those that everyone has anyway.
+
+use super::write::{escaped, quoted, scalar};
+use super::{Best, Caching, Checkpoint, Retry, RetryOn, Settings, Tolerance};
+use crate::units::Bytes;
+use std::fmt::Write as _;
+use std::time::Duration;
+
+pub(super) fn write(out: &mut String, settings: &Settings, indent: usize) {
+    let usual = Settings::default();
+    let mut line = |key: &str, value: String| {
+        let _ = writeln!(out, "{:indent$}{key}: {value}", "");
+    };
+    let (request, environment) = (&settings.request, &settings.environment);
+    if let Some(shell) = &settings.shell {
+        line("shell", scalar(&escaped(shell)));
+    }
+    if request.milli_cpus != usual.request.milli_cpus {
+        line("cpus", thousandths(request.milli_cpus));
+    }
+    for (key, size) in [("memory", request.memory), ("disk", request.disk)] {
+        if size.0 > 0 {
+            line(key, bytes(size));
+        }
+    }
+    if request.gpus > 0 {
+        line("gpus", request.gpus.to_string());
+    }
+    if request.gpu_memory.0 > 0 {
+        line("gpu_memory", bytes(request.gpu_memory));
+    }
+    if request.gpu_capability > 0 {
+        line("gpu_capability", format!("{}.{}", request.gpu_capability / 10, request.gpu_capability % 10));
+    }
+    if request.nodes != 1 {
+        line("nodes", request.nodes.to_string());
+    }
+    if let Some(time) = request.time {
+        line("time", duration(time));
+    }
+    let software = [("container", &environment.container), ("venv", &environment.venv), ("conda", &environment.conda)];
+    for (key, name) in software {
+        if let Some(name) = name {
+            line(key, scalar(&escaped(name)));
+        }
+    }
+    if !environment.secrets.is_empty() {
+        line("secrets", format!("[{}]", environment.secrets.join(", ")));
+    }
+    if settings.retry != usual.retry {
+        line("retry", retry(&settings.retry));
+    }
+    if let Some(found) = &settings.checkpoint {
+        line("checkpoint", checkpoint(found));
+    }
+    match settings.tolerate {
+        Tolerance::None => {}
+        Tolerance::Tasks(tasks) => line("failures", tasks.to_string()),
+        Tolerance::Percent(percent) => line("failures", format!("{percent}%")),
+        Tolerance::Any => line("failures", "any".to_owned()),
+    }
+    if settings.cache == Caching::Off {
+        line("cache", "off".to_owned());
+    }
+    if settings.priority != 0 {
+        line("priority", settings.priority.to_string());
+    }
+    if let Some(grace) = settings.grace {
+        line("grace", duration(grace));
+    }
+    if !environment.variables.is_empty() {
+        line("env", String::new());
+        for (name, value) in &environment.variables {
+            let _ = writeln!(out, "{:indent$}  {name}: {}", "", quoted(&value.0));
+        }
+    }
+}
+
+fn retry(retry: &Retry) -> String {
+    let usual = Retry::default();
+    let all = [RetryOn::Memory, RetryOn::Time, RetryOn::Evicted, RetryOn::Failure];
+    let short = Retry { times: retry.times, on: retry.on.clone(), ..usual.clone() };
+    if *retry == short && if retry.times == 0 { retry.on.is_empty() } else { retry.on == all } {
+        return retry.times.to_string();
+    }
+    let on: Vec<String> = retry
+        .on
+        .iter()
+        .map(|on| match on {
+            RetryOn::Memory => "out_of_memory".to_owned(),
+            RetryOn::Time => "out_of_time".to_owned(),
+            RetryOn::Evicted => "evicted".to_owned(),
+            RetryOn::Failure => "failure".to_owned(),
+            RetryOn::Exit(code) => format!("exit_{code}"),
+        })
+        .collect();
+    let mut parts = vec![format!("times: {}", retry.times), format!("on: [{}]", on.join(", "))];
+    if retry.pause != usual.pause {
+        parts.push(format!("pause: {}", duration(retry.pause)));
+    }
+    if retry.memory_percent != usual.memory_percent {
+        parts.push(format!("memory: {}%", retry.memory_percent));
+    }
+    if retry.time_percent != usual.time_percent {
+        parts.push(format!("time: {}%", retry.time_percent));
+    }
+    format!("{{{}}}", parts.join(", "))
+}
+
+fn checkpoint(checkpoint: &Checkpoint) -> String {
+    let files: Vec<String> = checkpoint.files.iter().map(|file| quoted(&escaped(file))).collect();
+    let mut parts = vec![format!("files: [{}]", files.join(", "))];
+    if let Some(keep) = checkpoint.keep {
+        parts.push(format!("keep: {keep}"));
+    }
+    match checkpoint.best {
+        Best::Newest => {}
+        Best::Smallest => parts.push("best: smallest".to_owned()),
+        Best::Largest => parts.push("best: largest".to_owned()),
+    }
+    format!("{{{}}}", parts.join(", "))
+}
+
+fn thousandths(milli: u32) -> String {
+    match milli % 1000 {
+        0 => (milli / 1000).to_string(),
+        rest => format!("{}.{rest:03}", milli / 1000).trim_end_matches('0').to_owned(),
+    }
+}
+
+/// The largest unit that gives a whole number: exact, and short for what people write.
+fn bytes(Bytes(count): Bytes) -> String {
+    const UNITS: [(&str, u64); 10] = [
+        ("PB", 1_000_000_000_000_000),
+        ("TiB", 1 << 40),
+        ("TB", 1_000_000_000_000),
+        ("GiB", 1 << 30),
+        ("GB", 1_000_000_000),
+        ("MiB", 1 << 20),
+        ("MB", 1_000_000),
+        ("KiB", 1 << 10),
+        ("kB", 1000),
+        ("B", 1),
+    ];
+    let (unit, factor) = UNITS.into_iter().find(|(_, factor)| count.is_multiple_of(*factor)).unwrap_or(("B", 1));
+    format!("{} {unit}", count / factor)
+}
+
+fn duration(duration: Duration) -> String {
+    let milliseconds = duration.as_millis();
+    for (unit, factor) in [("h", 3_600_000), ("min", 60_000), ("s", 1000)] {
+        if milliseconds > 0 && milliseconds.is_multiple_of(factor) {
+            return format!("{} {unit}", milliseconds / factor);
+        }
+    }
+    format!("{milliseconds} ms")
+}
