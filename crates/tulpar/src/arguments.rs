@@ -35,6 +35,8 @@ pub(crate) enum Verb {
     Check(CheckArguments),
     /// Run a workflow on this machine
     Run(RunArguments),
+    /// Write a Pegasus workflow in Tulpar's own language
+    Import(ImportArguments),
     /// Go on with a run that was interrupted, killed or failed
     Resume(ResumeArguments),
     /// Show how a run stands
@@ -103,6 +105,29 @@ pub(crate) struct WorkflowChoice {
     /// A file that describes sites (default: sites.yaml beside the workflow or in the configuration folder)
     #[arg(long, value_name = "FILE")]
     pub(crate) sites: Option<PathBuf>,
+
+    /// The properties of a Pegasus workflow (default: pegasus.properties beside it)
+    #[arg(long, value_name = "FILE")]
+    pub(crate) conf: Option<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ImportArguments {
+    /// The Pegasus workflow; its catalogues are looked for beside it
+    #[arg(value_name = "FILE")]
+    pub(crate) file: PathBuf,
+
+    /// Where to write it (default: to stdout)
+    #[arg(short, long, value_name = "FILE")]
+    pub(crate) output: Option<PathBuf>,
+
+    /// The site of its catalogue whose programs and profiles count
+    #[arg(long, value_name = "SITE")]
+    pub(crate) site: Option<String>,
+
+    /// Its properties (default: pegasus.properties beside it)
+    #[arg(long, value_name = "FILE")]
+    pub(crate) conf: Option<PathBuf>,
 }
 
 #[derive(Debug, Args)]
@@ -160,6 +185,10 @@ pub(crate) struct LaunchArguments {
     /// Which sandboxes to keep for a look
     #[arg(long, value_enum, default_value_t = Keep::Failed, value_name = "WHICH")]
     pub(crate) keep: Keep,
+
+    /// Shrink the cache to this size when the run has ended, e.g. 50GB
+    #[arg(long, value_name = "SIZE", env = "TULPAR_CACHE_QUOTA")]
+    pub(crate) cache_quota: Option<String>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]

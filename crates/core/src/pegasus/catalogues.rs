@@ -257,7 +257,8 @@ fn grid(decoder: &mut Decoder<'_>, node: Node<'_>) -> Grid {
         "type" => {
             found.kind = decoder.text(value, "`type`").to_owned();
             if !GRIDS.contains(&found.kind.as_str()) && !found.kind.contains("${") {
-                let diagnostic = Diagnostic::error(BAD_VALUE, value.span(), format!("`{}` is no kind of grid", found.kind));
+                let diagnostic =
+                    Diagnostic::error(BAD_VALUE, value.span(), format!("`{}` is no kind of grid", found.kind));
                 decoder.report(diagnostic.suggest(&found.kind, GRIDS.iter().copied()));
             }
         }

@@ -140,7 +140,8 @@ fn axes(out: &mut String, workflow: &Workflow, axes: &[Axis]) {
             AxisValues::Rows(rows) if axis.names.len() > 1 => {
                 for row in rows {
                     let columns = axis.names.iter().zip(row);
-                    let columns: Vec<String> = columns.map(|(name, value)| format!("{name}: {}", bound_value(value))).collect();
+                    let columns: Vec<String> =
+                        columns.map(|(name, value)| format!("{name}: {}", bound_value(value))).collect();
                     let _ = writeln!(out, "      - {{{}}}", columns.join(", "));
                 }
             }
@@ -292,7 +293,8 @@ fn text(text: &str, indent: usize) -> String {
 pub(super) fn scalar(text: &str) -> String {
     let first = text.bytes().next().is_some_and(|byte| byte.is_ascii_alphabetic() || b"_./".contains(&byte));
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"_./-+@%".contains(&byte);
-    let word = ["true", "false", "null", "yes", "no", "on", "off", "y", "n"].contains(&text.to_ascii_lowercase().as_str());
+    let word =
+        ["true", "false", "null", "yes", "no", "on", "off", "y", "n"].contains(&text.to_ascii_lowercase().as_str());
     // A dot first may begin a number: `.5`, `.inf`.
     let number = text.starts_with('.') && text.bytes().nth(1).is_none_or(|byte| byte != b'/' && byte != b'.');
     if first && !word && !number && text.bytes().all(plain) { text.to_owned() } else { quoted(text) }

@@ -108,7 +108,8 @@ fn every_real_file_has_the_counts_that_python_finds() {
     let Some(folder) = real_files() else { return };
     let (broken, files): (Vec<PathBuf>, Vec<PathBuf>) =
         yaml_files(&folder).into_iter().partition(|path| is_broken_on_purpose(path));
-    let workflows = files.iter().filter(|path| std::fs::read_to_string(path).unwrap().lines().any(|line| line == "jobs:"));
+    let workflows =
+        files.iter().filter(|path| std::fs::read_to_string(path).unwrap().lines().any(|line| line == "jobs:"));
     assert!(workflows.count() >= 85, "some workflows are missing");
     for path in broken {
         let text = std::fs::read_to_string(&path).expect("text");

@@ -1,7 +1,7 @@
 //! Pegasus workflows, as others wrote them and as we did.
 
-mod counts;
 mod conversion;
+mod counts;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};

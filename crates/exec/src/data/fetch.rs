@@ -32,12 +32,13 @@ pub(super) fn fetch_all(folder: &Path, cache: &Path, data: &[Data]) -> Vec<(usiz
             DataSource::Url(url) => {
                 urls.push(Wanted { entry, url, path: format!("{}/{}", found.name, file_name(url)) });
             }
-            DataSource::Files(files) => urls.extend(
-                files
-                    .iter()
-                    .filter(|(_, place)| is_url(place))
-                    .map(|(path, url)| Wanted { entry, url, path: path.clone() }),
-            ),
+            DataSource::Files(files) => {
+                urls.extend(files.iter().filter(|(_, place)| is_url(place)).map(|(path, url)| Wanted {
+                    entry,
+                    url,
+                    path: path.clone(),
+                }))
+            }
             _ => {}
         }
     }
@@ -108,7 +109,10 @@ fn fetch(cache: &Path, url: &str) -> Result<PathBuf, DataError> {
             ));
         }
         Err(cause) => {
-            return Err(trouble(format!("`curl` does not start: {cause}"), "Fetch the file yourself and give its path"));
+            return Err(trouble(
+                format!("`curl` does not start: {cause}"),
+                "Fetch the file yourself and give its path",
+            ));
         }
     };
     if !output.status.success() {

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use tulpar_core::engine::{Counts, Engine, STATES};
 use tulpar_core::event::{Event, Outcome};
-use tulpar_core::units::Timestamp;
+use tulpar_core::units::{Bytes, Timestamp, parse_bytes};
 use tulpar_exec::cache::Cache;
 use tulpar_exec::driver::{Driver, Observer};
 use tulpar_exec::folder::{Project, RunFolder, SavedRun};
@@ -59,6 +59,10 @@ pub(crate) fn drive(
     launch: &LaunchArguments,
     json: bool,
 ) -> Result<ExitCode, Failure> {
+    let quota = match &launch.cache_quota {
+        None => None,
+        Some(text) => Some(parse_bytes(text).map_err(|error| Failure::usage(format!("--cache-quota: {error}")))?),
+    };
     let saved = folder.load()?;
     let (engine, journal, first) = take_up(folder, saved)?;
     let stops = stop::listen(folder.name.clone()).map_err(Failure::Launch)?;
@@ -82,6 +86,9 @@ pub(crate) fn drive(
         observer: &mut watch,
     };
     let outcome = driver.run(first)?;
+    if let Some(quota) = quota {
+        shrink_cache(project, quota);
+    }
     let counts = watch.counts;
     progress.finish(counts, outcome, &folder.name);
     if json {
@@ -105,6 +112,15 @@ pub(crate) fn drive(
         Outcome::Interrupted => Exit::Cancelled,
     }
     .into())
+}
+
+/// The run is over whatever comes of this.
+fn shrink_cache(project: &Project, quota: Bytes) {
+    match super::gc::shrink(project, quota, false) {
+        Ok(view) if view.bytes > 0 => print::note(&format!("The cache was shrunk by {}.", Bytes(view.bytes))),
+        Ok(_) => {}
+        Err(failure) => print::warning(&format!("the cache could not be shrunk: {failure}")),
+    }
 }
 
 /// The engine as it stood when the journal ended, and the event that says that we are here again.

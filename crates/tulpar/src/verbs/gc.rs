@@ -11,15 +11,16 @@ use std::process::ExitCode;
 use tulpar_core::ids::JobId;
 use tulpar_core::units::{BYTES_ACCEPTED, Bytes, parse_bytes};
 use tulpar_exec::cache::{Cache, Keep};
+use tulpar_exec::folder::Project;
 
 #[derive(Serialize)]
-struct GcView {
+pub(super) struct GcView {
     quota: u64,
     dry_run: bool,
     /// Results that are forgotten.
     results: u64,
     files: u64,
-    bytes: u64,
+    pub(super) bytes: u64,
     /// Of these, what no other name (such as a file under results/) holds on the disk.
     freed_bytes: u64,
     left_bytes: u64,
@@ -32,6 +33,17 @@ pub(crate) fn gc(folder: Option<&Path>, arguments: &GcArguments) -> Result<ExitC
     let quota = parse_bytes(&arguments.quota)
         .map_err(|error| Failure::usage_with(format!("--quota: {error}"), BYTES_ACCEPTED))?;
     let project = replay::project(folder)?;
+    let view = shrink(&project, quota, arguments.dry_run)?;
+    if arguments.json {
+        print::json(&view);
+    } else {
+        show(&view);
+    }
+    Ok(Exit::Done.into())
+}
+
+/// Removes what was not used for the longest time, but nothing that a run still needs.
+pub(super) fn shrink(project: &Project, quota: Bytes, dry_run: bool) -> Result<GcView, Failure> {
     let mut keep = Keep::default();
     let mut kept_for = Vec::new();
     for run in project.all_runs()? {
@@ -49,10 +61,10 @@ pub(crate) fn gc(folder: Option<&Path>, arguments: &GcArguments) -> Result<ExitC
         keep.runs.insert(name.clone());
         kept_for.push(name);
     }
-    let collected = Cache::gc(&project.cache(), Some(quota.0), &keep, arguments.dry_run)?;
-    let view = GcView {
+    let collected = Cache::gc(&project.cache(), Some(quota.0), &keep, dry_run)?;
+    Ok(GcView {
         quota: quota.0,
-        dry_run: arguments.dry_run,
+        dry_run,
         results: collected.entries,
         files: collected.objects,
         bytes: collected.bytes,
@@ -60,13 +72,7 @@ pub(crate) fn gc(folder: Option<&Path>, arguments: &GcArguments) -> Result<ExitC
         left_bytes: collected.left_bytes,
         live_runs: collected.live_runs,
         kept_for,
-    };
-    if arguments.json {
-        print::json(&view);
-    } else {
-        show(&view);
-    }
-    Ok(Exit::Done.into())
+    })
 }
 
 fn show(view: &GcView) {

@@ -8,9 +8,11 @@ mod drive;
 mod dry_run;
 mod explain;
 mod gc;
+mod import;
 mod lineage;
 mod logs;
 mod outputs;
+mod pegasus;
 mod prepare;
 mod run;
 mod runs;
@@ -29,6 +31,7 @@ pub(crate) fn run(arguments: Arguments) -> Result<ExitCode, Failure> {
     match arguments.verb {
         Verb::Demo(demo) => demo::demo(folder, &demo),
         Verb::Check(check) => check::check(folder, &check),
+        Verb::Import(import) => import::import(folder, &import),
         Verb::Run(run) => run::run(folder, &run),
         Verb::Resume(resume) => run::resume(folder, &resume),
         Verb::Status(status) => status::status(folder, &status),

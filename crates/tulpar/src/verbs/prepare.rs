@@ -1,5 +1,6 @@
 //! From a workflow file to a plan: read, list the data, check, and say everything that is wrong.
 
+use super::pegasus;
 use crate::arguments::WorkflowChoice;
 use crate::failure::Failure;
 use crate::findings::{self, Text};
@@ -42,26 +43,47 @@ impl Prepared {
 
 pub(crate) fn prepare(folder: Option<&Path>, choice: &WorkflowChoice) -> Result<Prepared, Failure> {
     let file = settings::workflow_file(folder, choice)?;
-    let text = settings::read(&file)?;
-    let parent = match file.parent() {
-        Some(parent) if !parent.as_os_str().is_empty() => parent,
-        _ => Path::new("."),
-    };
-    let project = Project::new(parent)?;
+    let mut text = settings::read(&file)?;
+    let project = project_of(&file)?;
     let site = settings::site(choice, project.root())?;
-    let (read, mut findings) = workflow::read(&text, &settings::overrides(choice));
+    let is_pegasus = tulpar_core::pegasus::is_pegasus(&text);
+    let (read, mut findings) = if is_pegasus {
+        if let Some((name, value)) = choice.params.first() {
+            let message = format!("`--param {name}={value}`: a Pegasus workflow has no parameters");
+            return Err(Failure::usage_with(message, "`tulpar import` writes it as a workflow that can have some"));
+        }
+        let conf = choice.conf.as_ref().map(|conf| folder.unwrap_or(Path::new("")).join(conf));
+        let name = file.display().to_string();
+        let converted = pegasus::read(project.root(), &name, &text, conf.as_deref(), choice.site.as_deref())?;
+        text = converted.text;
+        (converted.workflow, converted.findings)
+    } else {
+        workflow::read(&text, &settings::overrides(choice))
+    };
     let mut plan = None;
     if let Some(workflow) = read {
         let resolved = list_data(&project, &workflow);
         findings.extend(data_findings(&workflow, &resolved));
         findings.extend(workflow::check(&workflow, Some(&resolved.files), Some(&site)));
-        findings.extend(unseen_files(project.root(), &workflow));
+        // The tasks of Pegasus workflows are in full what their writers meant.
+        if !is_pegasus {
+            findings.extend(unseen_files(project.root(), &workflow));
+        }
         let environments = tulpar_exec::environments::environments(project.root(), &project.cache(), &workflow);
         let mut made = Plan::new(workflow, resolved.files, site);
         made.environments = environments;
         plan = Some(made);
     }
     Ok(Prepared { project, file, text, plan, findings })
+}
+
+/// The folder of a workflow file.
+pub(crate) fn project_of(file: &Path) -> Result<Project, Failure> {
+    let parent = match file.parent() {
+        Some(parent) if !parent.as_os_str().is_empty() => parent,
+        _ => Path::new("."),
+    };
+    Ok(Project::new(parent)?)
 }
 
 fn list_data(project: &Project, workflow: &Workflow) -> Resolved {

@@ -409,7 +409,7 @@ fn show_sets(sets: &[SetView]) {
                 set.skipped.to_string(),
                 seconds(set.mean_seconds),
                 seconds(set.max_seconds),
-                bytes(set.peak_memory),
+                set.read_bytes.map(|_| memory(set.peak_memory.unwrap_or(0))).unwrap_or_default(),
                 set.cpu_percent.map(|percent| format!("{percent} %")).unwrap_or_default(),
                 bytes(set.read_bytes),
                 bytes(set.write_bytes),
@@ -439,14 +439,16 @@ fn show_tasks(tasks: &[TaskView]) {
                 if task.reused { "reused".to_owned() } else { task.state.to_owned() },
                 task.attempts.to_string(),
                 usage.map(|usage| duration(Duration::from_micros(usage.wall_us))).unwrap_or_default(),
-                usage
-                    .filter(|usage| usage.peak_rss > 0)
-                    .map(|usage| Bytes(usage.peak_rss).to_string())
-                    .unwrap_or_default(),
+                usage.map(|usage| memory(usage.peak_rss)).unwrap_or_default(),
                 cpu.map(|percent| format!("{percent} %")).unwrap_or_default(),
                 task.node.clone().unwrap_or_default(),
             ]
         })
         .collect();
     print::table(&["task", "state", "attempts", "wall", "memory", "cpu", "node"], &rows);
+}
+
+/// A task that was over before anyone could look leaves no figure.
+fn memory(peak: u64) -> String {
+    if peak == 0 { "-".to_owned() } else { Bytes(peak).to_string() }
 }

@@ -102,7 +102,7 @@ fn force_runs_a_task_again_and_only_it() {
     --- stdout
     b: done (chain-2)
     It ran because it was forced.
-    Attempt 1: ended well after <duration>, <percent> cpu, at most <size> of memory, on <host> (asked for 1 cpu)
+    Attempt 1: ended well after <duration>, <percent> cpu, on <host> (asked for 1 cpu)
     "#);
 }
 

@@ -43,7 +43,7 @@ tasks:
       | one
       | two
     It ran because it was never run before here.
-    Attempt 1: exit code 3 after <duration>, <percent> cpu, at most <size> of memory, on <host> (asked for 1 cpu)
+    Attempt 1: exit code 3 after <duration>, <percent> cpu, on <host> (asked for 1 cpu)
     --- stderr
     hint: when the cause is outside the workflow, `tulpar resume bad-1` tries it again; when you change the workflow, `tulpar run` reuses all that is finished
     "#);
@@ -106,7 +106,7 @@ fn an_output_that_was_not_written_is_named() {
     It failed: did not write b.txt.
     To blame is the task itself: its program, its inputs, or what the workflow says about it.
     It ran because it was never run before here.
-    Attempt 1: did not write b.txt after <duration>, <percent> cpu, at most <size> of memory, on <host> (asked for 1 cpu)
+    Attempt 1: did not write b.txt after <duration>, <percent> cpu, on <host> (asked for 1 cpu)
     Its files were left in <folder>/.tulpar/runs/bad-1/attempts/0/0.1/work
       there is: a.txt, c.txt
     --- stderr
@@ -223,7 +223,7 @@ fn a_task_that_may_not_be_tried_again_blames_its_resources() {
     It failed: ran longer than its time limit.
     To blame is its resources: it asked for too little, and more tries are not allowed.
     It ran because it was never run before here.
-    Attempt 1: ran longer than its time limit after <duration>, <percent> cpu, at most <size> of memory, on <host> (asked for 1 cpu, <duration> of time)
+    Attempt 1: ran longer than its time limit after <duration>, <percent> cpu, on <host> (asked for 1 cpu, <duration> of time)
     --- stderr
     hint: when the cause is outside the workflow, `tulpar resume slow-1` tries it again; when you change the workflow, `tulpar run` reuses all that is finished
     "#);

@@ -203,6 +203,9 @@ fn filters() -> insta::Settings {
         (r"\+\d+\.\d{3} s", "+<time>"),
         (r"\b[0-9a-f]{64}\b", "<digest>"),
         (r"\b[0-9a-f]{12}\b", "<digest>"),
+        // Of a short task nobody may have seen the memory.
+        (r", at most \d+(\.\d+)? \S+ of memory", ""),
+        (r"  -  ", "  <size>  "),
         (r"\b\d+(\.\d+)? (ms|s)\b", "<duration>"),
         (r"\b\d+(\.\d+)? (B|kB|MB|GB|TB)\b", "<size>"),
         (r"\b\d+ %", "<percent>"),

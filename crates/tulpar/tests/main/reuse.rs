@@ -60,7 +60,7 @@ fn a_new_content_of_a_data_file_reruns_what_uses_it_and_explain_names_it() {
     join: done (two-2)
     It ran because the input `right` changed: its content was <digest>, now it is <digest>.
       files of `right` since two-1: changed: right.txt
-    Attempt 1: ended well after <duration>, <percent> cpu, at most <size> of memory, on <host> (asked for 1 cpu)
+    Attempt 1: ended well after <duration>, <percent> cpu, on <host> (asked for 1 cpu)
     "#);
     scene.write("right.txt", "r\n");
     scene.tulpar("run").done();
@@ -81,7 +81,7 @@ fn a_changed_command_is_shown_before_and_now() {
       the command changed:
         before: sh -c wc -l < both.txt > lines.txt
         now:  sh -c wc -c < both.txt > lines.txt
-    Attempt 1: ended well after <duration>, <percent> cpu, at most <size> of memory, on <host> (asked for 1 cpu)
+    Attempt 1: ended well after <duration>, <percent> cpu, on <host> (asked for 1 cpu)
     "#);
 }
 
@@ -101,7 +101,7 @@ fn a_changed_variable_is_shown_before_and_now() {
       the environment changed:
         before: LEVEL=1
         now:  LEVEL=2
-    Attempt 1: ended well after <duration>, <percent> cpu, at most <size> of memory, on <host> (asked for 1 cpu)
+    Attempt 1: ended well after <duration>, <percent> cpu, on <host> (asked for 1 cpu)
     "#);
 }
 
@@ -130,7 +130,7 @@ tasks:
     --- stdout
     now: done (off-2)
     It ran because its results are not cached.
-    Attempt 1: ended well after <duration>, <percent> cpu, at most <size> of memory, on <host> (asked for 1 cpu)
+    Attempt 1: ended well after <duration>, <percent> cpu, on <host> (asked for 1 cpu)
     "#);
 }
 
@@ -174,6 +174,27 @@ fn a_changed_input_of_many_files_names_those_that_changed() {
         now:  sh -c cat d/1.txt d/2.txt d/3.txt > o.txt
       the input `all` changed: its content was <digest>, now it is <digest>
       files of `all` since many-1: changed: d/2.txt; added: d/3.txt
-    Attempt 1: ended well after <duration>, <percent> cpu, at most <size> of memory, on <host> (asked for 1 cpu)
+    Attempt 1: ended well after <duration>, <percent> cpu, on <host> (asked for 1 cpu)
     "#);
+}
+
+#[test]
+fn a_quota_shrinks_the_cache_after_a_run_and_the_reason_to_run_again_is_known() {
+    let scene = Scene::new("workflow: quota\ntasks:\n  make: {out: {o: o.txt}, run: 'echo 1 > {o}'}\n");
+    let said = scene.tulpar("run --cache-quota 0").done();
+    assert!(said.err.contains("The cache was shrunk by 2 B."), "{said}");
+    assert_eq!(scene.read("results/o.txt"), "1\n", "what was shown stays");
+    let said = scene.tulpar("run --dry-run").done();
+    assert!(said.out.contains("make  (its outputs are gone from the cache)"), "{said}");
+    scene.tulpar("run --cache-quota lots").expect(2);
+}
+
+#[test]
+fn a_plan_that_was_changed_since_the_run_began_is_refused() {
+    let scene = Scene::new("workflow: edited\ntasks:\n  make: {out: {o: o.txt}, run: 'exit 1'}\n");
+    scene.tulpar("run").expect(1);
+    let plan = scene.read(".tulpar/runs/edited-1/plan.json");
+    scene.write(".tulpar/runs/edited-1/plan.json", &plan.replace("exit 1", "echo 2 > o.txt"));
+    let said = scene.tulpar("resume").expect(2);
+    assert!(said.err.contains("is not the plan that this run began with"), "{said}");
 }

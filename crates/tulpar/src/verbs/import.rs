@@ -1,0 +1,62 @@
+//! `tulpar import`: a workflow of another system in Tulpar's own language.
+
+use super::pegasus;
+use super::prepare::project_of;
+use crate::arguments::ImportArguments;
+use crate::failure::{Exit, Failure};
+use crate::findings::{self, Text};
+use crate::{print, settings};
+use std::path::Path;
+use std::process::ExitCode;
+use tulpar_core::pegasus::is_pegasus;
+use tulpar_core::workflow::{self, DataSource, Workflow};
+
+pub(crate) fn import(folder: Option<&Path>, arguments: &ImportArguments) -> Result<ExitCode, Failure> {
+    let here = folder.unwrap_or(Path::new("."));
+    let file = here.join(&arguments.file);
+    let text = settings::read(&file)?;
+    if !is_pegasus(&text) {
+        return Err(Failure::usage_with(
+            format!("{} is not a Pegasus workflow: it has no key `pegasus`", file.display()),
+            "workflows of Tulpar need no conversion; other formats are not read yet",
+        ));
+    }
+    let project = project_of(&file)?;
+    let name = file.display().to_string();
+    let conf = arguments.conf.as_ref().map(|conf| here.join(conf));
+    let converted = pegasus::read(project.root(), &name, &text, conf.as_deref(), arguments.site.as_deref())?;
+    findings::show(&Text { name, text: &converted.text }, &converted.findings);
+    let Some(mut workflow) = converted.workflow.filter(|_| !findings::any_error(&converted.findings)) else {
+        return Err(Failure::Findings);
+    };
+    let Some(output) = &arguments.output else {
+        print::bytes(workflow::write(&workflow).as_bytes());
+        return Ok(Exit::Done.into());
+    };
+    let output = here.join(output);
+    if !beside(&output, project.root()) {
+        make_absolute(&mut workflow, project.root());
+    }
+    std::fs::write(&output, workflow::write(&workflow))
+        .map_err(|source| Failure::Write { path: output.clone(), source })?;
+    print::note(&format!("{} tasks written to {}", workflow.tasks.len(), output.display()));
+    Ok(Exit::Done.into())
+}
+
+fn beside(output: &Path, folder: &Path) -> bool {
+    let parent = match output.parent() {
+        Some(parent) if !parent.as_os_str().is_empty() => parent,
+        _ => Path::new("."),
+    };
+    parent.canonicalize().is_ok_and(|parent| folder.canonicalize().is_ok_and(|folder| parent == folder))
+}
+
+/// Paths are relative to the file that names them, and this one lies elsewhere.
+fn make_absolute(workflow: &mut Workflow, folder: &Path) {
+    for data in &mut workflow.data {
+        let DataSource::Files(files) = &mut data.source else { continue };
+        for place in files.values_mut().filter(|place| !place.contains("://")) {
+            *place = folder.join(&*place).display().to_string();
+        }
+    }
+}
