@@ -79,7 +79,8 @@ impl<'a> SpecContext<'a> {
             .join("\n");
         // Without outputs there is no content to share: only the very same task has been done already.
         let outputs = if outputs.is_empty() { format!("none of {}", self.graph.name(job)) } else { outputs };
-        let inputs = names.inputs.iter().map(|input| (input.name.clone(), self.input_digest(job, input))).collect();
+        let digest = |(position, input): (usize, &InputFiles)| (input.name.clone(), self.input_digest(job, position, input));
+        let inputs = names.inputs.iter().enumerate().map(digest).collect();
         Key { command, environment: self.environment_key(&task.settings, &names), outputs, inputs }
     }
 
@@ -152,8 +153,9 @@ impl<'a> SpecContext<'a> {
         names
     }
 
-    fn input_digest(&self, job: JobId, input: &InputFiles) -> Digest {
-        let declared = self.task(job).inputs.iter().find(|other| other.name == input.name);
+    /// Declared inputs come first and in their order; those of scatter variables follow.
+    fn input_digest(&self, job: JobId, position: usize, input: &InputFiles) -> Digest {
+        let declared = self.task(job).inputs.get(position);
         match declared.map(|input| input.source) {
             Some(FileSource::Data(data)) => self.graph.data_digest(data),
             _ => files_digest(&input.files),

@@ -9,6 +9,7 @@ use crate::diagnostic::{
     Diagnostic, NAME_CLASH, QUOTED_LIST, TEMPLATE_ATTRIBUTE, TEMPLATE_NAME, UNSAFE_QUOTING, did_you_mean,
 };
 use crate::yaml::Node;
+use rustc_hash::FxHashMap;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Meaning {
@@ -59,13 +60,17 @@ pub(super) enum Use {
 #[derive(Default)]
 pub(super) struct Scope<'d> {
     names: Vec<(&'d str, Meaning, Span)>,
+    /// Positions of the names, once they are so many that looking through them takes long.
+    positions: FxHashMap<&'d str, usize>,
 }
+
+/// Below this a look through the list is quicker than hashing.
+const MANY_NAMES: usize = 32;
 
 impl<'d> Scope<'d> {
     /// Adds a name; reports when it already means something else.
     pub(super) fn add(&mut self, reader: &mut Reader, name: &'d str, meaning: Meaning, span: Span) {
-        let earlier = self.names.iter().find(|(other, ..)| *other == name);
-        if let Some((_, other, earlier)) = earlier {
+        if let Some((_, other, earlier)) = self.find(name) {
             reader.report(
                 Diagnostic::error(
                     NAME_CLASH,
@@ -84,10 +89,22 @@ impl<'d> Scope<'d> {
             );
         }
         self.names.push((name, meaning, span));
+        if self.names.len() == MANY_NAMES {
+            self.positions.extend(self.names.iter().enumerate().map(|(position, (name, ..))| (*name, position)));
+        } else if self.names.len() > MANY_NAMES {
+            self.positions.insert(name, self.names.len() - 1);
+        }
+    }
+
+    fn find(&self, name: &str) -> Option<&(&'d str, Meaning, Span)> {
+        match self.names.len() < MANY_NAMES {
+            true => self.names.iter().find(|(other, ..)| *other == name),
+            false => self.positions.get(name).map(|position| &self.names[*position]),
+        }
     }
 
     pub(super) fn meaning(&self, reader: &Reader, name: &str) -> Option<Meaning> {
-        match self.names.iter().find(|(other, ..)| *other == name) {
+        match self.find(name) {
             Some((_, meaning, _)) => Some(*meaning),
             None if reader.params.contains_key(name) => Some(Meaning::Parameter),
             None if ALWAYS.contains(&name) => Some(Meaning::Request),

@@ -69,7 +69,7 @@ pub(super) fn write(out: &mut String, settings: &Settings, indent: usize) {
         line("grace", duration(grace));
     }
     if !environment.variables.is_empty() {
-        line("env", String::new());
+        let _ = writeln!(out, "{:indent$}env:", "");
         for (name, value) in &environment.variables {
             let _ = writeln!(out, "{:indent$}  {name}: {}", "", quoted(&value.0));
         }

@@ -17,6 +17,14 @@ pub(super) struct Sources {
     staged: FxHashMap<(String, String), DataId>,
 }
 
+/// Files that the same tasks need.
+struct Gathered<'n> {
+    files: BTreeMap<String, String>,
+    users: Vec<(SetId, Span)>,
+    /// What tasks call the first of them.
+    first: &'n str,
+}
+
 impl Sources {
     pub(super) fn new(names: Names, files: usize) -> Self {
         Self { names, data: Vec::new(), needed: vec![None; files], staged: FxHashMap::default() }
@@ -28,7 +36,7 @@ impl Sources {
     }
 
     /// A file of which the task makes its own copy first.
-    pub(super) fn staged(&mut self, name: &str, pfn: &str, _set: SetId, span: Span) -> Input {
+    pub(super) fn staged(&mut self, name: &str, pfn: &str, span: Span) -> Input {
         let key = (name.to_owned(), pfn.to_owned());
         let data = match self.staged.get(&key) {
             Some(data) => *data,
@@ -44,27 +52,26 @@ impl Sources {
     }
 
     /// Gives the tasks the files that they need from outside.
-    pub(super) fn hand_out(&mut self, model: &Model, tasks: &mut [Task]) {
+    pub(super) fn hand_out(&mut self, model: &Model, file_names: &[String], tasks: &mut [Task]) {
         let mut groups: FxHashMap<Vec<SetId>, usize> = FxHashMap::default();
-        let mut gathered: Vec<(BTreeMap<String, String>, Vec<(SetId, Span)>)> = Vec::new();
+        let mut gathered: Vec<Gathered> = Vec::new();
         for (file, needed) in self.needed.iter_mut().enumerate() {
             let Some((place, users)) = needed.take() else { continue };
             let sets: Vec<SetId> = users.iter().map(|(set, _)| *set).collect();
             let group = *groups.entry(sets).or_insert_with(|| {
-                gathered.push((BTreeMap::new(), users));
+                gathered.push(Gathered { files: BTreeMap::new(), users, first: &file_names[file] });
                 gathered.len() - 1
             });
-            gathered[group].0.insert(model.files[file].clone(), place);
+            gathered[group].files.insert(model.files[file].clone(), place);
         }
         // By what is in them, because the order of uses differs each time that Pegasus' generator runs.
-        gathered.sort_by(|one, other| one.0.keys().next().cmp(&other.0.keys().next()));
-        for (files, users) in gathered {
-            let wanted = match (files.len(), &users[..]) {
-                (1, _) => files.keys().next().cloned().unwrap_or_default(),
-                (_, [(only, _)]) => format!("files_of_{}", tasks[only.index()].name),
-                _ => "shared_files".to_owned(),
+        gathered.sort_by(|one, other| one.files.keys().next().cmp(&other.files.keys().next()));
+        for Gathered { files, users, first } in gathered {
+            let name = match (files.len(), &users[..]) {
+                (1, _) => first.to_owned(),
+                (_, [(only, _)]) => self.names.unique(&format!("files_of_{}", tasks[only.index()].name)),
+                _ => self.names.unique("shared_files"),
             };
-            let name = self.names.unique(&wanted);
             let data = DataId::from(self.data.len());
             let span = users.first().map_or_else(Span::default, |(_, span)| *span);
             for (set, span) in users {

@@ -192,13 +192,13 @@ impl<'m> Conversion<'m> {
             for used in job.uses.iter().filter(|used| used.link == Link::Checkpoint) {
                 let lfn = model.file(used.file);
                 if let Some(place) = model.replicas.choose(lfn, self.site) {
-                    inputs.push(self.sources.staged(lfn, &place.pfn, set, used.span));
+                    inputs.push(self.sources.staged(lfn, &place.pfn, used.span));
                     restore.push(lfn);
                 }
             }
             if let Some(program) = &program {
                 for (name, pfn) in &program.staged {
-                    inputs.push(self.sources.staged(name, pfn, set, job.span));
+                    inputs.push(self.sources.staged(name, pfn, job.span));
                 }
             }
             let settings = self.settings.of(job, program.as_deref(), findings);
@@ -211,7 +211,7 @@ impl<'m> Conversion<'m> {
             task.run = run;
             task.settings = settings.settings;
         }
-        self.sources.hand_out(model, &mut self.tasks);
+        self.sources.hand_out(model, &self.file_names, &mut self.tasks);
         for task in &mut self.tasks {
             task.inputs.sort_by(|one, other| one.name.cmp(&other.name));
             task.inputs.dedup_by(|one, other| one.name == other.name);
