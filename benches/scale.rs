@@ -77,7 +77,7 @@ fn measure(shape: &str, tasks: u64) {
 
 fn scatter(tasks: u64) -> String {
     format!(
-        "workflow: scatter\ntasks:\n  work:\n    for: {{i: 1..{tasks}}}\n    out: {{o: out/{{i}}.txt}}\n    run: work {{i}} {{o}}\n"
+        "workflow: scatter\ntasks:\n  work:\n    for: {{i: 1..{tasks}}}\n    out: {{o: 'out/{{i}}.txt'}}\n    run: work {{i}} {{o}}\n"
     )
 }
 
