@@ -11,6 +11,7 @@ mod main {
     mod help;
     mod living;
     mod names;
+    mod pegasus;
     mod pretended;
     mod reuse;
 }

@@ -100,6 +100,7 @@ jobs:
 - {id: e, name: boxed, surprise: 1, uses: [{lfn: g, type: output}]}
 - {id: f, name: pathless, uses: []}
 - {id: f, name: elsewhere, uses: []}
+- {id: g, name: far, uses: []}
 jobDependencies: [{id: a, children: [nobody]}]
 "#;
     let replicas = r#"
@@ -113,6 +114,7 @@ transformations:
 - {name: boxed, sites: [{name: local, pfn: /bin/true, type: installed, container: box}]}
 - {name: pathless, sites: [{name: local, pfn: "", type: stageable}]}
 - {name: elsewhere, sites: [{name: far, pfn: /opt/x, type: installed, container: lost}, {name: local, pfn: ""}]}
+- {name: far, sites: [{name: grid, pfn: /opt/far, type: installed}]}
 containers:
 - {name: box, type: docker, image: "scp://h/box.tar", mounts: ["/a:/b"]}
 "#;
@@ -145,6 +147,7 @@ sites:
             "P025 the profile `requirements` of `condor` has no effect here (one job)",
             "P027 `here_a` changes `f` in place",
             "P028 doubled braces around a name cannot be carried over: `{{x}}`",
+            "P029 `far` is installed on the site `grid`",
             "P030 jobs make `g`, of which the replica catalogue has copies",
         ]
     );

@@ -20,7 +20,7 @@ use program::Programs;
 use settings::SettingsOf;
 
 /// The workflow as Tulpar runs it. `site` is the site of the catalogue whose programs and profiles count;
-/// without one it is `condorpool`, or the only site beside `local`, or `local`.
+/// without one it is `condorpool` or the only site beside `local`, or `local` when there are several.
 pub fn convert(model: &Model, site: Option<&str>) -> (Workflow, Vec<Diagnostic>) {
     let site = execution_site(model, site);
     let mut findings = Findings::default();
@@ -39,14 +39,15 @@ pub fn convert(model: &Model, site: Option<&str>) -> (Workflow, Vec<Diagnostic>)
 
 fn execution_site<'a>(model: &'a Model, wanted: Option<&'a str>) -> &'a str {
     const LOCAL: &str = "local";
+    const POOL: &str = "condorpool";
     if let Some(wanted) = wanted.filter(|wanted| model.site(wanted).is_some()) {
         return wanted;
     }
     let mut others = model.sites.iter().map(|site| site.name.as_str()).filter(|name| *name != LOCAL);
-    if model.site("condorpool").is_some() {
-        return "condorpool";
-    }
     match (others.next(), others.next()) {
+        // Pegasus has this site even when no catalogue describes it.
+        _ if model.site(POOL).is_some() => POOL,
+        (None, _) => POOL,
         (Some(only), None) => only,
         _ => LOCAL,
     }

@@ -68,7 +68,7 @@ impl<'m> Programs<'m> {
         let mut staged = Vec::new();
         let command = match (entry.stageable, path_of(&entry.pfn)) {
             (false, Some(path)) => {
-                if entry.site != self.site && entry.container.is_none() {
+                if entry.site != self.site && entry.site != "local" && entry.container.is_none() {
                     findings.push(
                         Diagnostic::warning(ELSEWHERE, None, format!("`{name}` is installed on the site `{}`", entry.site))
                             .help(format!("it is looked for at the same place here, `{path}`; add an entry for `{}` if it is elsewhere", self.site)),
