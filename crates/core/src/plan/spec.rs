@@ -79,7 +79,8 @@ impl<'a> SpecContext<'a> {
             .join("\n");
         // Without outputs there is no content to share: only the very same task has been done already.
         let outputs = if outputs.is_empty() { format!("none of {}", self.graph.name(job)) } else { outputs };
-        let digest = |(position, input): (usize, &InputFiles)| (input.name.clone(), self.input_digest(job, position, input));
+        let digest =
+            |(position, input): (usize, &InputFiles)| (input.name.clone(), self.input_digest(job, position, input));
         let inputs = names.inputs.iter().enumerate().map(digest).collect();
         Key { command, environment: self.environment_key(&task.settings, &names), outputs, inputs }
     }

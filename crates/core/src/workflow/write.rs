@@ -296,7 +296,7 @@ pub(super) fn scalar(text: &str) -> String {
     let word =
         ["true", "false", "null", "yes", "no", "on", "off", "y", "n"].contains(&text.to_ascii_lowercase().as_str());
     // A dot first may begin a number: `.5`, `.inf`.
-    let number = text.starts_with('.') && text.bytes().nth(1).is_none_or(|byte| byte != b'/' && byte != b'.');
+    let number = text.starts_with('.') && text.as_bytes().get(1).is_none_or(|byte| !b"/.".contains(byte));
     if first && !word && !number && text.bytes().all(plain) { text.to_owned() } else { quoted(text) }
 }
 

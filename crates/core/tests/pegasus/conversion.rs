@@ -81,7 +81,8 @@ fn a_diamond_becomes_the_tasks_beside_it() {
 
 /// `P010 nothing provides …`, sorted.
 fn said(findings: &[Diagnostic]) -> Vec<String> {
-    let mut said: Vec<String> = findings.iter().map(|finding| format!("{} {}", finding.code, finding.message)).collect();
+    let mut said: Vec<String> =
+        findings.iter().map(|finding| format!("{} {}", finding.code, finding.message)).collect();
     said.sort();
     said
 }
@@ -157,7 +158,10 @@ sites:
 fn the_documentation_has_every_code() {
     let page = include_str!("../../../../docs/pegasus.md");
     for (code, meaning) in CODES {
-        assert!(page.contains(&format!("| {code} | {meaning} |")), "docs/pegasus.md has no row `| {code} | {meaning} |`");
+        assert!(
+            page.contains(&format!("| {code} | {meaning} |")),
+            "docs/pegasus.md has no row `| {code} | {meaning} |`"
+        );
     }
 }
 
@@ -216,7 +220,10 @@ jobs: [{id: a, name: x, uses: [{lfn: state.txt, type: checkpoint}, {lfn: o, type
     let (workflow, findings) = convert(workflow, replicas, transformations, "");
     assert_eq!(findings, []);
     let task = &workflow.tasks[0];
-    assert_eq!(task.settings.checkpoint.as_ref().map(|checkpoint| checkpoint.files.clone()), Some(vec!["state.txt".to_owned()]));
+    assert_eq!(
+        task.settings.checkpoint.as_ref().map(|checkpoint| checkpoint.files.clone()),
+        Some(vec!["state.txt".to_owned()])
+    );
     let Run::Shell(line) = &task.run else { panic!("a shell line") };
     assert_eq!(&*line.0, "export PEGASUS_DAG_JOB_ID=x_a\n[ -e state.txt ] || cp .staged/state.txt state.txt\n/bin/x");
     let expected = BTreeMap::from([(".staged/state.txt".to_owned(), "start/state.txt".to_owned())]);

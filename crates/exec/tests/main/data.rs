@@ -116,6 +116,20 @@ fn a_manifest_lists_paths_relative_to_itself() {
 }
 
 #[test]
+fn files_under_names_of_their_own_are_shown_by_them() {
+    let folder = folder(&["archive/17", "archive/18"]);
+    let files = |places: [(&str, &str); 2]| {
+        DataSource::Files(places.map(|(path, place)| (path.to_owned(), place.to_owned())).into_iter().collect())
+    };
+    let named = files([("scans/b.png", "./archive/17"), ("a.png", "archive/18")]);
+    assert_eq!(shown(&folder, named.clone()), ["a.png", "scans/b.png"]);
+    let resolved = look(&folder, &[entry("scans", named)]);
+    assert_eq!(resolved.files[0][1].from, "archive/17");
+    let resolved = look(&folder, &[entry("scans", files([("a", "archive/19"), ("b", "s3://bucket/b")]))]);
+    assert_eq!((resolved.problems.len(), resolved.problems[0].more, resolved.files[0].len()), (1, 1, 0));
+}
+
+#[test]
 fn files_from_elsewhere_are_shown_under_the_name_of_their_entry() {
     let folder = folder(&["here"]);
     let elsewhere = self::folder(&["big/images/1.jpg", "big/images/x/2.jpg", "big/labels.csv"]);

@@ -29,6 +29,7 @@ pub(crate) fn import(folder: Option<&Path>, arguments: &ImportArguments) -> Resu
     let Some(mut workflow) = converted.workflow.filter(|_| !findings::any_error(&converted.findings)) else {
         return Err(Failure::Findings);
     };
+    make_relative(&mut workflow, project.root());
     let Some(output) = &arguments.output else {
         print::bytes(workflow::write(&workflow).as_bytes());
         return Ok(Exit::Done.into());
@@ -51,12 +52,26 @@ fn beside(output: &Path, folder: &Path) -> bool {
     parent.canonicalize().is_ok_and(|parent| folder.canonicalize().is_ok_and(|folder| parent == folder))
 }
 
+fn places(workflow: &mut Workflow) -> impl Iterator<Item = &mut String> {
+    let files = workflow.data.iter_mut().filter_map(|data| match &mut data.source {
+        DataSource::Files(files) => Some(files.values_mut()),
+        _ => None,
+    });
+    files.flatten().filter(|place| !place.contains("://"))
+}
+
+/// So that the folder can be moved: `${PWD}` in a Pegasus workflow stands for it.
+fn make_relative(workflow: &mut Workflow, folder: &Path) {
+    for place in places(workflow) {
+        if let Ok(inside) = Path::new(&*place).strip_prefix(folder) {
+            *place = inside.display().to_string();
+        }
+    }
+}
+
 /// Paths are relative to the file that names them, and this one lies elsewhere.
 fn make_absolute(workflow: &mut Workflow, folder: &Path) {
-    for data in &mut workflow.data {
-        let DataSource::Files(files) = &mut data.source else { continue };
-        for place in files.values_mut().filter(|place| !place.contains("://")) {
-            *place = folder.join(&*place).display().to_string();
-        }
+    for place in places(workflow) {
+        *place = folder.join(&*place).display().to_string();
     }
 }

@@ -10,6 +10,7 @@ fn the_help_of_every_verb_is_as_it_was() {
         "demo",
         "check",
         "run",
+        "import",
         "resume",
         "status",
         "explain",

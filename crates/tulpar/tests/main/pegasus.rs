@@ -40,6 +40,11 @@ fn an_imported_workflow_is_the_same_workflow() {
     assert!(said.err.contains("5 reused"), "{said}");
     let printed = scene.tulpar("import workflow.yml").done();
     assert_eq!(printed.out, scene.read("native.yaml"));
+    assert!(printed.out.contains("\".staged/findrange\": bin/findrange.sh"), "paths stay beside it: {printed}");
+    // Elsewhere, its files must still be found.
+    scene.write("away/keep", "");
+    scene.tulpar("import workflow.yml -o away/native.yaml").done();
+    scene.tulpar("check away/native.yaml").done();
 }
 
 #[test]

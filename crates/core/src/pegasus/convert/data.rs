@@ -9,18 +9,21 @@ use crate::workflow::{Data, DataSource, FileSource, Input, Span, Task};
 use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
 
+/// Tasks that need a file, each with the place that says so.
+type Users = Vec<(SetId, Span)>;
+
 pub(super) struct Sources {
     names: Names,
     data: Vec<Data>,
-    /// Of each file: where it is, and the tasks that need it, each with the place that says so.
-    needed: Vec<Option<(String, Vec<(SetId, Span)>)>>,
+    /// Of each file: where it is, and who needs it.
+    needed: Vec<Option<(String, Users)>>,
     staged: FxHashMap<(String, String), DataId>,
 }
 
 /// Files that the same tasks need.
 struct Gathered<'n> {
     files: BTreeMap<String, String>,
-    users: Vec<(SetId, Span)>,
+    users: Users,
     /// What tasks call the first of them.
     first: &'n str,
 }
