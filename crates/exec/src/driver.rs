@@ -21,6 +21,8 @@ use tulpar_core::units::Timestamp;
 
 /// How often the driver looks whether another process wants something cancelled.
 const ASKED_EVERY: Duration = Duration::from_secs(1);
+/// How long the start of a task may wait to be recorded.
+const STARTS_WAIT: Duration = Duration::from_millis(20);
 /// More inputs than this wait for the next turn, so that what was decided is acted upon soon.
 const MOST_INPUTS: usize = 4096;
 
@@ -199,22 +201,35 @@ impl Driver<'_> {
         }
     }
 
+    /// Waits until something is to be decided. A start decides nothing: it is kept a moment, so that a short
+    /// task's start and end become durable together.
     fn wait(&mut self, inputs: &mut Vec<Input>) -> Result<(), DriveError> {
         let tick = after(ASKED_EVERY);
+        let mut long_enough = never();
         let deadline = match self.engine.next_deadline() {
             Some(until) => after(until.since(now())),
             None => never(),
         };
-        select! {
-            recv(self.observations) -> observation => match observation {
-                Ok(observation) => inputs.push(input(observation)),
-                Err(_) => return Err(DriveError::ExecutorGone),
-            },
-            recv(self.stops) -> stop => inputs.extend(stop.map(|how| Input::Stop { how })),
-            recv(deadline) -> _ => inputs.push(Input::Clock),
-            recv(tick) -> _ => {}
+        loop {
+            select! {
+                recv(self.observations) -> observation => match observation {
+                    Ok(Observation::Started(attempt)) => {
+                        if inputs.is_empty() {
+                            long_enough = after(STARTS_WAIT);
+                        }
+                        inputs.push(Input::Started { attempt });
+                        continue;
+                    }
+                    Ok(observation) => inputs.push(input(observation)),
+                    Err(_) => return Err(DriveError::ExecutorGone),
+                },
+                recv(self.stops) -> stop => inputs.extend(stop.map(|how| Input::Stop { how })),
+                recv(deadline) -> _ => inputs.push(Input::Clock),
+                recv(long_enough) -> _ => {}
+                recv(tick) -> _ => {}
+            }
+            return Ok(());
         }
-        Ok(())
     }
 
     fn drain(&mut self, inputs: &mut Vec<Input>) {

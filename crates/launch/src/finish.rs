@@ -39,6 +39,21 @@ pub(crate) fn finish(shared: &Shared, mut running: Box<Running>, conclusions: &S
     }
 }
 
+/// Reports an attempt that left nothing to collect, without waking another thread for it. Others are given back.
+pub(crate) fn at_once(shared: &Shared, running: Running) -> Option<Running> {
+    let spec = &running.spec;
+    if !spec.outputs.is_empty()
+        || spec.checkpoint.is_some()
+        || !spec.gpus.is_empty()
+        || running.remove_container.is_some()
+    {
+        return Some(running);
+    }
+    let ending = ending(&running);
+    report(shared, running, ending, Vec::new());
+    None
+}
+
 fn ending(running: &Running) -> Ending {
     let keeps_state = running.spec.checkpoint.is_some();
     let asked_to_continue = keeps_state && running.left == Some(Left::Exit(CONTINUE_LATER));

@@ -9,8 +9,8 @@ use crate::launcher::Shared;
 use crate::marker::Marker;
 use crate::process::{self, Adopted, Left, Stat};
 use crate::queue::Work;
-use crate::sample;
 use crate::table::{Alarm, Running, Stray, Table};
+use crate::{finish, sample};
 use rustix::event::epoll;
 use std::collections::HashSet;
 use std::time::{Duration, Instant};
@@ -68,9 +68,17 @@ pub(crate) fn run(shared: &Shared) {
             }
             watch.alarms(&mut table, &mut over);
         }
-        shared.queue.push(over.drain(..).map(|running| Work::Finish(Box::new(running))));
+        hand_on(shared, &mut over);
         watch.measure(&mut over);
-        shared.queue.push(over.into_iter().map(|running| Work::Finish(Box::new(running))));
+        hand_on(shared, &mut over);
+    }
+}
+
+/// What is over is reported, or given to the pool where there is something to collect.
+fn hand_on(shared: &Shared, over: &mut Vec<Running>) {
+    let rest: Vec<Running> = over.drain(..).filter_map(|running| finish::at_once(shared, running)).collect();
+    if !rest.is_empty() {
+        shared.queue.push(rest.into_iter().map(|running| Work::Finish(Box::new(running))));
     }
 }
 
