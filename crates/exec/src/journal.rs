@@ -22,6 +22,7 @@ use rustix::fs::{FlockOperation, flock};
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 use thiserror::Error;
 use tulpar_core::event::Event;
 use tulpar_core::journal_line::{self, LineError};
@@ -148,25 +149,43 @@ fn failed(doing: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Journal
 /// cannot name the holder, so the holder leaves its process id beside the journal.
 fn lock(file: &File, path: &Path) -> Result<(), JournalError> {
     let beside = path.with_extension("pid");
-    match flock(file, FlockOperation::NonBlockingLockExclusive) {
-        Ok(()) => std::fs::write(&beside, format!("{}\n", std::process::id())).map_err(failed("lock", path)),
-        Err(rustix::io::Errno::WOULDBLOCK) => {
-            let pid = std::fs::read_to_string(&beside).ok().and_then(|text| text.trim().parse().ok());
-            Err(JournalError::Locked { path: path.to_owned(), pid })
+    let begun = Instant::now();
+    loop {
+        match flock(file, FlockOperation::NonBlockingLockExclusive) {
+            Ok(()) => {
+                return std::fs::write(&beside, format!("{}\n", std::process::id())).map_err(failed("lock", path));
+            }
+            Err(rustix::io::Errno::WOULDBLOCK) => {
+                let pid = noted_pid(&beside);
+                // A task that a dead driver was just starting holds the lock until it executes its program.
+                if pid.is_some_and(|pid| !is_there(pid)) && begun.elapsed() < LEFT_BEHIND {
+                    std::thread::sleep(Duration::from_millis(5));
+                    continue;
+                }
+                return Err(JournalError::Locked { path: path.to_owned(), pid });
+            }
+            Err(cause) => return Err(failed("lock", path)(cause.into())),
         }
-        Err(cause) => Err(failed("lock", path)(cause.into())),
     }
+}
+
+/// How long the lock of a driver that is dead may outlive it.
+const LEFT_BEHIND: Duration = Duration::from_secs(5);
+
+fn noted_pid(beside: &Path) -> Option<u32> {
+    std::fs::read_to_string(beside).ok()?.trim().parse().ok()
+}
+
+/// A process of another user is there too, though it may not be told anything.
+fn is_there(pid: u32) -> bool {
+    let pid = i32::try_from(pid).ok().and_then(rustix::process::Pid::from_raw);
+    pid.is_some_and(|pid| rustix::process::test_kill_process(pid) != Err(rustix::io::Errno::SRCH))
 }
 
 /// The process that writes this journal now, if one lives. Takes the lock for a moment only when the process
 /// that last held it is still there, so that it never stands in the way of a driver that starts.
 pub fn writer(path: &Path) -> Option<u32> {
-    let pid: u32 = std::fs::read_to_string(path.with_extension("pid")).ok()?.trim().parse().ok()?;
-    let known = rustix::process::Pid::from_raw(i32::try_from(pid).ok()?)?;
-    // A process of another user is there too, though it may not be told anything.
-    if rustix::process::test_kill_process(known) == Err(rustix::io::Errno::SRCH) {
-        return None;
-    }
+    let pid = noted_pid(&path.with_extension("pid")).filter(|pid| is_there(*pid))?;
     let file = File::open(path).ok()?;
     // The number may be another process's by now: only the lock is proof.
     match flock(&file, FlockOperation::NonBlockingLockShared) {
