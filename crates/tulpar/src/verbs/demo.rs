@@ -66,4 +66,10 @@ fn say_next(into: &Path) {
          \x20 tulpar -C {folder} run                       again: everything is reused\n\
          \x20 tulpar -C {folder} run -p epochs=80 --dry-run   what a change would run again, and why"
     ));
+    // `cargo run` starts it there; the user's shell does not find it by its name.
+    if let Some(program) = std::env::args().next().filter(|program| program.starts_with("target/")) {
+        print::note(&format!(
+            "\nHere `tulpar` is {program}; `cargo install --path crates/tulpar` puts it on your path."
+        ));
+    }
 }
