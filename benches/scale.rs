@@ -104,5 +104,5 @@ fn site() -> Site {
             capacity: Capacity { milli_cpus: 64_000, memory: Bytes(256 << 30), disk: Bytes(1 << 40), gpus: Vec::new() },
         })
         .collect();
-    Site { name: "cluster".into(), nodes }
+    Site::new("cluster", nodes)
 }

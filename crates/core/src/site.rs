@@ -2,6 +2,7 @@
 //!
 //! A site file declares machines that need not exist, so that scheduling can be studied for them.
 
+use crate::catalogue::{DataConfiguration, Store};
 use crate::diagnostic::{BAD_VALUE, Diagnostic, MISSING_KEY, NAME_CLASH};
 use crate::resources::{Capacity, Gpu};
 use crate::units::{
@@ -14,10 +15,31 @@ use crate::yaml::{self, Document, Kind};
 use serde::{Deserialize, Serialize};
 
 /// A place where jobs run. This one is *owned*: Tulpar packs its nodes itself.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Site {
     pub name: String,
     pub nodes: Vec<Node>,
+    /// How files come to its jobs; `None` leaves it to the plan.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub data: Option<DataConfiguration>,
+    /// Where the files of a run lie while it runs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub scratch: Option<Store>,
+    /// Where results stay.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub storage: Option<Store>,
+    /// The site whose scratch its jobs pull from and push to, when it is not its own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub staging: Option<String>,
+    /// Images that are on its nodes already, as tasks or the catalogue name them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub containers: Vec<String>,
+}
+
+impl Site {
+    pub fn new(name: &str, nodes: Vec<Node>) -> Self {
+        Self { name: name.to_owned(), nodes, ..Self::default() }
+    }
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -105,7 +127,7 @@ fn site(reader: &mut Reader, name: &str, key: yaml::Node<'_>, node: yaml::Node<'
             }
         }
     }
-    Some(Site { name: name.to_owned(), nodes })
+    Some(Site::new(name, nodes))
 }
 
 /// Equal nodes: their own name if they have one, how many, and what each has.

@@ -15,7 +15,7 @@ pub fn local_site(folder: &Path) -> Site {
         disk: Bytes(free_disk(folder)),
         gpus: gpus(),
     };
-    Site { name: "local".into(), nodes: vec![Node { name: host_name(), capacity }] }
+    Site::new("local", vec![Node { name: host_name(), capacity }])
 }
 
 pub fn host_name() -> String {

@@ -209,6 +209,12 @@ pub struct Input {
     /// What `{name}` in the command means.
     pub name: String,
     pub source: FileSource,
+    /// Fetched from where it is, not by way of the staging site.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub bypass: bool,
+    /// A program that is sent along.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub program: bool,
     #[serde(default)]
     pub span: Span,
 }
@@ -225,6 +231,12 @@ pub struct Output {
     /// Kept for the tasks that need it, not shown under `results/`.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub temporary: bool,
+    /// To be entered in the replica catalogue when it is at its place.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub register: bool,
+    /// How large it is expected to be, in bytes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub size: Option<u64>,
     #[serde(default)]
     pub span: Span,
 }
@@ -279,6 +291,47 @@ pub struct Settings {
     /// Time between SIGTERM and SIGKILL; `None` means ten seconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub grace: Option<Duration>,
+    #[serde(default, skip_serializing_if = "Hints::is_empty")]
+    pub hints: Hints,
+}
+
+/// What a task says to the planner. None of it changes what the task computes, so none of it is in its key.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Hints {
+    /// How long it is expected to run; not a limit.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub runtime: Option<Duration>,
+    /// Tasks with one label go into one cluster.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub label: Option<String>,
+    /// The program that it runs, when several task sets run the same one; otherwise the task set counts.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub program: Option<String>,
+    /// The site that the user wants.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub site: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cluster: Option<ClusterHint>,
+}
+
+impl Hints {
+    pub fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
+/// How equal tasks of one level are to be put together. With several of them the last one counts, as in Pegasus.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct ClusterHint {
+    /// At most this many tasks a cluster.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub size: Option<u32>,
+    /// This many clusters a level.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub count: Option<u32>,
+    /// Clusters that are expected to run no longer than this.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub runtime: Option<Duration>,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]

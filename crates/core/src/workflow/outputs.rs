@@ -65,7 +65,16 @@ fn output(reader: &mut Reader, name: &str, key: Node<'_>, node: Node<'_>) -> Opt
     let text = reader.text(path, &format!("the path of `{name}`"))?;
     let kind = kind(text);
     let span = place(key, path);
-    Some(Output { name: name.to_owned(), path: Template(plain(text).into()), kind, optional, temporary, span })
+    Some(Output {
+        name: name.to_owned(),
+        path: Template(plain(text).into()),
+        kind,
+        optional,
+        temporary,
+        register: false,
+        size: None,
+        span,
+    })
 }
 
 /// An output that is only a path takes its name from the file.
@@ -88,6 +97,8 @@ fn unnamed(reader: &mut Reader, node: Node<'_>, path: &str) -> Option<Output> {
         kind: kind(path),
         optional: false,
         temporary: false,
+        register: false,
+        size: None,
         span: node.span(),
     })
 }

@@ -142,7 +142,7 @@ fn inputs<'d>(
     let mut add = |reader: &mut Reader, name: &'d str, source: &str, place: Node<'_>, at: Node<'_>| {
         scope.add(reader, name, Meaning::Input, at.span());
         if let Some(source) = common.index.resolve(reader, common.heads, set, source, place.span()) {
-            found.push(Input { name: name.to_owned(), source, span: place.span() });
+            found.push(Input { name: name.to_owned(), source, span: place.span(), bypass: false, program: false });
         }
     };
     match node.kind() {

@@ -67,7 +67,13 @@ fn task(random: &mut ChaCha8Rng, index: usize, above: &[Task]) -> Task {
                 let by = random.random_bool(0.3).then_some(2);
                 scatter.push(Axis { names: vec!["file".into()], values: AxisValues::Files { source, by } });
             } else {
-                inputs.push(Input { name: other.outputs[0].name.clone(), source, span: Span::default() });
+                inputs.push(Input {
+                    name: other.outputs[0].name.clone(),
+                    source,
+                    span: Span::default(),
+                    bypass: false,
+                    program: false,
+                });
             }
         } else if random.random_bool(0.1) {
             after.push(SetId::from(number));
@@ -109,6 +115,8 @@ fn task(random: &mut ChaCha8Rng, index: usize, above: &[Task]) -> Task {
             kind: if pattern { OutputKind::Pattern } else { OutputKind::File },
             optional: pattern,
             temporary: false,
+            register: false,
+            size: None,
             span: Span::default(),
         }],
         after,
@@ -155,5 +163,5 @@ fn site(random: &mut ChaCha8Rng) -> Site {
             },
         })
         .collect();
-    Site { name: "simulated".into(), nodes }
+    Site::new("simulated", nodes)
 }

@@ -51,7 +51,13 @@ impl Sources {
                 data
             }
         };
-        Input { name: self.data[data.index()].name.clone(), source: FileSource::Data(data), span }
+        Input {
+            name: self.data[data.index()].name.clone(),
+            source: FileSource::Data(data),
+            span,
+            bypass: false,
+            program: true,
+        }
     }
 
     /// Gives the tasks the files that they need from outside.
@@ -78,7 +84,13 @@ impl Sources {
             let data = DataId::from(self.data.len());
             let span = users.first().map_or_else(Span::default, |(_, span)| *span);
             for (set, span) in users {
-                tasks[set.index()].inputs.push(Input { name: name.clone(), source: FileSource::Data(data), span });
+                tasks[set.index()].inputs.push(Input {
+                    name: name.clone(),
+                    source: FileSource::Data(data),
+                    span,
+                    bypass: false,
+                    program: false,
+                });
             }
             self.data.push(Data { name, source: DataSource::Files(files), span });
         }

@@ -149,6 +149,8 @@ impl<'m> Conversion<'m> {
                     kind: OutputKind::File,
                     optional: used.link == Link::Checkpoint || used.optional,
                     temporary: !used.stage_out,
+                    register: used.register_replica,
+                    size: used.size,
                     span: used.span,
                 });
             }
@@ -235,6 +237,8 @@ impl<'m> Conversion<'m> {
                 Some((task, output)) => inputs.push(Input {
                     name: self.file_names[used.file.index()].clone(),
                     source: FileSource::Output { task, output },
+                    bypass: false,
+                    program: false,
                     span: used.span,
                 }),
                 None => match model.replicas.choose(lfn, self.site) {
