@@ -13,6 +13,7 @@ pub mod journal_line;
 pub mod key;
 pub mod pegasus;
 pub mod plan;
+pub mod planner;
 pub mod resources;
 pub mod site;
 pub mod units;
