@@ -4,13 +4,14 @@ use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 /// Who may use whom. A change here is a change of the architecture: say why in an ADR.
-const EDGES: [(&str, &[&str]); 6] = [
+const EDGES: [(&str, &[&str]); 7] = [
     ("core", &[]),
     ("sim", &["core"]),
-    ("launch", &["core"]),
-    ("exec", &["core", "launch"]),
+    ("launch", &["core", "transfer"]),
+    ("exec", &["core", "launch", "transfer"]),
     ("store", &["core"]),
-    ("tulpar", &["core", "exec", "launch", "sim", "store"]),
+    ("transfer", &[]),
+    ("tulpar", &["core", "exec", "launch", "sim", "store", "transfer"]),
 ];
 
 #[test]

@@ -1,0 +1,33 @@
+//! Moves files between places: fast, checked, all or nothing. Local files (reflink, hard link, symlink, copy), HTTP(S),
+//! ssh, S3, Pelican and plug-ins behind one list of [`Transfer`]s; and a small HTTP server for a staging folder.
+//!
+//! It knows nothing of workflows, jobs and sites, and no other Tulpar crate. Threads that wait, no runtime.
+
+mod credentials;
+mod error;
+mod http;
+mod local;
+mod location;
+mod pelican;
+mod plugin;
+mod pool;
+mod process;
+mod s3;
+mod server;
+mod session;
+mod sigv4;
+mod ssh;
+mod target;
+mod types;
+
+pub use credentials::{Credentials, Keys, Secret};
+pub use error::{ErrorKind, TransferError};
+pub use location::{BadLocation, Location, Url};
+pub use server::{ServeOptions, Server};
+pub use session::{Entry, Transfers};
+pub use types::{How, LinkMode, Moved, Options, Progress, Sha256Digest, Transfer};
+
+/// Moves a list once. Whoever moves several lists keeps a [`Transfers`], and with it the open connections.
+pub fn transfer(list: &[Transfer], options: &Options) -> Vec<Result<Moved, TransferError>> {
+    Transfers::new(options.clone()).transfer(list)
+}
