@@ -4,9 +4,10 @@ use super::codes::{BAD_VALUE, PATTERN};
 use super::decoder::Decoder;
 use super::model::{Container, Directory, Grid, Model, Site, Transformation, TransformationName, TransformationSite};
 use super::profiles::Profiles;
-use super::replicas::PhysicalFile;
-use super::workflow::hooks;
+use super::replicas::{FileFacts, PhysicalFile};
+use super::workflow::{hooks, size_of};
 use crate::diagnostic::Diagnostic;
+use crate::ids::Digest;
 use crate::yaml::{Document, Kind, Node};
 
 const GRIDS: &[&str] = &["gt5", "condor", "cream", "batch", "nordugrid", "unicore", "ec2", "deltacloud", "sfapi"];
@@ -33,11 +34,13 @@ pub(super) fn replicas(decoder: &mut Decoder<'_>, node: Node<'_>, model: &mut Mo
             let mut lfn = None;
             let mut places = Vec::new();
             let mut is_pattern = false;
+            let mut facts = FileFacts::default();
             decoder.map(entry, "a replica", |decoder, name, key, value| match name {
                 "lfn" => lfn = Some((value, decoder.text(value, "`lfn`"))),
                 "pfns" => decoder.list(value, "`pfns`", |decoder, entry| places.push(place(decoder, entry))),
                 "regex" => is_pattern = decoder.truth(value, "`regex`"),
-                "checksum" | "metadata" => {}
+                "checksum" => facts.sha256 = checksum(decoder, value),
+                "metadata" => facts.size = size_of(decoder, value),
                 _ => decoder.unknown(key, "a replica", &["lfn", "pfns", "checksum", "metadata", "regex"]),
             });
             match lfn {
@@ -57,11 +60,29 @@ pub(super) fn replicas(decoder: &mut Decoder<'_>, node: Node<'_>, model: &mut Mo
                     let fresh = own.contains(lfn) || !model.replicas.knows(lfn);
                     own.insert(lfn);
                     model.replicas.add(lfn, places, fresh);
+                    model.replicas.learn(lfn, facts);
                 }
             }
         }),
         _ => decoder.unknown(key, "a replica catalogue", &["pegasus", "replicas"]),
     });
+}
+
+fn checksum(decoder: &mut Decoder<'_>, node: Node<'_>) -> Option<Digest> {
+    let mut found = None;
+    decoder.map(node, "`checksum`", |decoder, name, key, value| {
+        if name != "sha256" {
+            decoder.unknown(key, "`checksum`", &["sha256"]);
+            return;
+        }
+        let text = decoder.text(value, "`sha256`").trim().to_ascii_lowercase();
+        found = Digest::parse(&text);
+        if found.is_none() && !text.is_empty() {
+            let message = format!("`{text}` is no SHA-256 checksum");
+            decoder.report(Diagnostic::warning(BAD_VALUE, value.span(), message).help("it has 64 hexadecimal digits"));
+        }
+    });
+    found
 }
 
 fn place(decoder: &mut Decoder<'_>, node: Node<'_>) -> PhysicalFile {
@@ -144,7 +165,8 @@ fn transformation_site(decoder: &mut Decoder<'_>, node: Node<'_>) -> Transformat
         "type" => site.stageable = decoder.text(value, "`type`").eq_ignore_ascii_case("stageable"),
         "container" => site.container = decoder.owned(value, "`container`"),
         "profiles" => site.profiles.read(decoder, value),
-        "bypass" | "arch" | "os.type" | "os.release" | "os.version" | "glibc" | "metadata" => {}
+        "bypass" => site.bypass = decoder.truth(value, "`bypass`"),
+        "arch" | "os.type" | "os.release" | "os.version" | "glibc" | "metadata" => {}
         _ => decoder.unknown(
             key,
             "a site of a transformation",
@@ -165,7 +187,8 @@ fn container(decoder: &mut Decoder<'_>, node: Node<'_>) -> Container {
             decoder.list(value, "`mounts`", |decoder, item| found.mounts.push(decoder.text(item, "a mount").to_owned()))
         }
         "profiles" => found.profiles.read(decoder, value),
-        "bypass" | "checksum" | "metadata" => {}
+        "metadata" => found.size = size_of(decoder, value),
+        "bypass" | "checksum" => {}
         _ => decoder.unknown(
             key,
             "a container",

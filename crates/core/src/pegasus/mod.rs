@@ -6,22 +6,28 @@
 
 mod catalogues;
 mod codes;
-mod convert;
+pub(crate) mod convert;
 mod decoder;
 mod edges;
 mod expand;
 mod model;
+mod plan_arguments;
+mod planning;
 mod profiles;
 mod properties;
 mod replicas;
 mod workflow;
+mod world;
 
 pub use codes::CODES;
 pub use convert::convert;
 pub use model::*;
+pub use plan_arguments::PlanArguments;
+pub use planning::{CleanupStrategy, IntegrityChecking, Planning, TransferClusters, planning};
 pub use profiles::{Namespace, Profiles};
 pub use properties::{CatalogueFiles, Properties};
-pub use replicas::{PhysicalFile, Replicas};
+pub use replicas::{FileFacts, PhysicalFile, Replicas};
+pub use world::catalogue;
 
 use crate::diagnostic::{Diagnostic, Findings};
 use decoder::Decoder;

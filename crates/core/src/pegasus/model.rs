@@ -46,6 +46,11 @@ impl Model {
         self.jobs.iter().map(|job| job.uses.len()).sum()
     }
 
+    /// Fills [`Model::edges`] from the dependencies and the files.
+    pub fn infer_edges(&mut self) {
+        super::edges::infer(self);
+    }
+
     pub fn site(&self, name: &str) -> Option<&Site> {
         self.sites.iter().find(|site| site.name == name)
     }
@@ -191,6 +196,8 @@ pub struct TransformationSite {
     /// To be copied to where the job runs; otherwise it is installed there.
     pub stageable: bool,
     pub container: Option<String>,
+    /// Fetched from where it is, not by way of the staging site.
+    pub bypass: bool,
     pub profiles: Profiles,
 }
 
@@ -201,6 +208,8 @@ pub struct Container {
     pub image: String,
     pub image_site: Option<String>,
     pub mounts: Vec<String>,
+    /// In bytes, where its metadata say so.
+    pub size: Option<u64>,
     pub profiles: Profiles,
 }
 

@@ -1,5 +1,6 @@
 //! The replica catalogue: where logical files lie, by name or by regular expression.
 
+use crate::ids::Digest;
 use regex::Regex;
 use rustc_hash::FxHashMap;
 
@@ -32,11 +33,27 @@ pub(super) fn path_of(pfn: &str) -> Option<&str> {
     (!is_scheme).then_some(pfn)
 }
 
+/// What a catalogue knows of a file's content.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct FileFacts {
+    pub sha256: Option<Digest>,
+    pub size: Option<u64>,
+}
+
 #[derive(Clone, Debug, Default)]
 pub struct Replicas {
     exact: FxHashMap<String, Vec<PhysicalFile>>,
     /// In the order of the file: the first that matches wins.
-    patterns: Vec<(Regex, Vec<PhysicalFile>)>,
+    patterns: Vec<Pattern>,
+    /// Of the few files whose content the catalogue knows.
+    facts: FxHashMap<String, FileFacts>,
+}
+
+#[derive(Clone, Debug)]
+struct Pattern {
+    written: String,
+    regex: Regex,
+    places: Vec<PhysicalFile>,
 }
 
 impl Replicas {
@@ -50,11 +67,34 @@ impl Replicas {
 
     /// Adds places; a file that is known already keeps those it has, because the workflow's own catalogue is
     /// read first and wins.
-    pub(super) fn add(&mut self, lfn: &str, places: Vec<PhysicalFile>, fresh: bool) {
+    pub fn add(&mut self, lfn: &str, places: Vec<PhysicalFile>, fresh: bool) {
         let known = self.exact.entry(lfn.to_owned()).or_default();
         if fresh || known.is_empty() {
             known.extend(places);
         }
+    }
+
+    pub(super) fn learn(&mut self, lfn: &str, facts: FileFacts) {
+        if facts != FileFacts::default() {
+            self.facts.entry(lfn.to_owned()).or_insert(facts);
+        }
+    }
+
+    pub fn facts(&self, lfn: &str) -> FileFacts {
+        self.facts.get(lfn).copied().unwrap_or_default()
+    }
+
+    /// Files with places, by name.
+    pub(super) fn names(&self) -> impl Iterator<Item = (&str, &[PhysicalFile])> {
+        let mut all: Vec<(&str, &[PhysicalFile])> =
+            self.exact.iter().map(|(name, places)| (name.as_str(), places.as_slice())).collect();
+        all.sort_unstable_by_key(|(name, _)| *name);
+        all.into_iter()
+    }
+
+    /// Patterns as they were written, in their order.
+    pub(super) fn patterns(&self) -> impl Iterator<Item = (&str, &[PhysicalFile])> {
+        self.patterns.iter().map(|pattern| (pattern.written.as_str(), pattern.places.as_slice()))
     }
 
     pub(super) fn knows(&self, lfn: &str) -> bool {
@@ -62,9 +102,9 @@ impl Replicas {
     }
 
     /// Java matches the whole name.
-    pub(super) fn add_pattern(&mut self, pattern: &str, places: Vec<PhysicalFile>) -> Result<(), regex::Error> {
+    pub fn add_pattern(&mut self, pattern: &str, places: Vec<PhysicalFile>) -> Result<(), regex::Error> {
         let regex = Regex::new(&format!("^(?:{pattern})$"))?;
-        self.patterns.push((regex, places));
+        self.patterns.push(Pattern { written: pattern.to_owned(), regex, places });
         Ok(())
     }
 
@@ -73,7 +113,7 @@ impl Replicas {
         if let Some(places) = self.exact.get(lfn) {
             return places.clone();
         }
-        for (regex, places) in &self.patterns {
+        for Pattern { regex, places, .. } in &self.patterns {
             let Some(groups) = regex.captures(lfn) else { continue };
             let fill = |pfn: &str| {
                 let mut pfn = pfn.to_owned();

@@ -3,7 +3,6 @@
 use super::catalogues;
 use super::codes::{BAD_VALUE, DUPLICATE, SHAPE, UNKNOWN_JOB};
 use super::decoder::Decoder;
-use super::edges;
 use super::model::{FileId, Hook, Job, JobKind, Link, Model, Use};
 use crate::diagnostic::Diagnostic;
 use crate::workflow::Span;
@@ -105,7 +104,7 @@ pub(super) fn decode(text: &str, decoder: &mut Decoder<'_>) -> Option<Model> {
         model.dependencies = dependencies_of(decoder, node, &numbers);
     }
     model.files = files.names;
-    edges::infer(&mut model);
+    model.infer_edges();
     Some(model)
 }
 
@@ -233,6 +232,17 @@ fn arguments(decoder: &mut Decoder<'_>, node: Node<'_>) -> String {
     line
 }
 
+/// `size` among metadata.
+pub(super) fn size_of(decoder: &mut Decoder<'_>, node: Node<'_>) -> Option<u64> {
+    let mut size = None;
+    decoder.map(node, "`metadata`", |decoder, name, _, value| {
+        if name == "size" {
+            size = decoder.text(value, "metadata").trim().parse().ok();
+        }
+    });
+    size
+}
+
 fn used<'d>(decoder: &mut Decoder<'_>, node: Node<'d>, files: &mut Files<'d>) -> Option<Use> {
     let mut found = Use {
         file: FileId(0),
@@ -247,6 +257,7 @@ fn used<'d>(decoder: &mut Decoder<'_>, node: Node<'d>, files: &mut Files<'d>) ->
     };
     let mut name = None;
     let mut link = None;
+    let mut metadata_size = None;
     decoder.map(node, "an entry of `uses`", |decoder, key_name, key, value| match key_name {
         "lfn" => {
             name = Some(decoder.text(value, "`lfn`"));
@@ -273,9 +284,10 @@ fn used<'d>(decoder: &mut Decoder<'_>, node: Node<'d>, files: &mut Files<'d>) ->
         "forPlanning" => found.for_planning = decoder.truth(value, "`forPlanning`"),
         "optional" => found.optional = decoder.truth(value, "`optional`"),
         "size" => found.size = decoder.text(value, "`size`").trim().parse().ok(),
-        "metadata" => {}
+        "metadata" => metadata_size = size_of(decoder, value),
         _ => decoder.unknown(key, "an entry of `uses`", USE),
     });
+    found.size = found.size.or(metadata_size);
     match (name.filter(|name| !name.is_empty()), link) {
         (Some(name), Some(link)) => Some(Use { file: files.number(name), link, ..found }),
         (name, _) => {

@@ -2,13 +2,14 @@
 
 mod conversion;
 mod counts;
+mod planning;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 /// Says loudly that something could not be tried here; `./test` counts these.
 #[expect(clippy::print_stderr, reason = "for whoever runs the tests")]
-fn skipped(why: &str) {
+pub(crate) fn skipped(why: &str) {
     eprintln!("SKIPPED: {why}");
     if let Some(path) = std::env::var_os("TULPAR_SKIPS") {
         use std::io::Write;

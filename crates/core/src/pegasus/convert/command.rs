@@ -2,7 +2,7 @@
 
 use super::super::codes::COMMAND;
 use super::super::model::{Job, Model};
-use super::program::Program;
+use super::program::{Program, Staged};
 use crate::diagnostic::{Diagnostic, Findings};
 use crate::workflow::{Run, Span, Template, template};
 use std::fmt::Write as _;
@@ -30,7 +30,7 @@ pub(super) fn line(
     if let Some(source) = source {
         let _ = writeln!(line, ". {}", word(source));
     }
-    for (name, _) in &program.staged {
+    for Staged { name, .. } in &program.staged {
         // A copy, never a link: interpreters follow links and would look for modules beside the original.
         let _ = writeln!(line, "install -m 755 {} {}", word(&format!("{STAGED}/{name}")), word(&format!("./{name}")));
     }
@@ -67,7 +67,7 @@ pub(super) fn line(
 }
 
 /// Text that shall stay as it is, as a template: `{name}` is doubled. `None` where doubling is not enough.
-pub(super) fn escape(text: &str) -> Option<Template> {
+pub(crate) fn escape(text: &str) -> Option<Template> {
     if !text.contains('{') {
         return Some(Template(text.into()));
     }
@@ -89,7 +89,7 @@ pub(super) fn unescapable(span: Span, text: &str) -> Diagnostic {
 }
 
 /// One word of a shell line.
-pub(super) fn word(text: &str) -> String {
+pub(crate) fn word(text: &str) -> String {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"_@%+:,./-".contains(&byte);
     if !text.is_empty() && text.bytes().all(plain) {
         text.to_owned()

@@ -9,8 +9,16 @@ use crate::workflow::{Data, DataSource, FileSource, Input, Span, Task};
 use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
 
-/// Tasks that need a file, each with the place that says so.
-type Users = Vec<(SetId, Span)>;
+/// A task that needs a file.
+#[derive(Clone)]
+struct User {
+    set: SetId,
+    /// Fetched from where it is.
+    bypass: bool,
+    span: Span,
+}
+
+type Users = Vec<User>;
 
 pub(super) struct Sources {
     names: Names,
@@ -33,9 +41,9 @@ impl Sources {
         Self { names, data: Vec::new(), needed: vec![None; files], staged: FxHashMap::default() }
     }
 
-    pub(super) fn needed(&mut self, file: FileId, pfn: &str, set: SetId, span: Span) {
+    pub(super) fn needed(&mut self, file: FileId, pfn: &str, set: SetId, bypass: bool, span: Span) {
         let entry = self.needed[file.index()].get_or_insert_with(|| (place(pfn), Vec::new()));
-        entry.1.push((set, span));
+        entry.1.push(User { set, bypass, span });
     }
 
     /// A file of which the task makes its own copy first.
@@ -56,17 +64,17 @@ impl Sources {
             source: FileSource::Data(data),
             span,
             bypass: false,
-            program: true,
+            program: false,
         }
     }
 
     /// Gives the tasks the files that they need from outside.
     pub(super) fn hand_out(&mut self, model: &Model, file_names: &[String], tasks: &mut [Task]) {
-        let mut groups: FxHashMap<Vec<SetId>, usize> = FxHashMap::default();
+        let mut groups: FxHashMap<Vec<(SetId, bool)>, usize> = FxHashMap::default();
         let mut gathered: Vec<Gathered> = Vec::new();
         for (file, needed) in self.needed.iter_mut().enumerate() {
             let Some((place, users)) = needed.take() else { continue };
-            let sets: Vec<SetId> = users.iter().map(|(set, _)| *set).collect();
+            let sets: Vec<(SetId, bool)> = users.iter().map(|user| (user.set, user.bypass)).collect();
             let group = *groups.entry(sets).or_insert_with(|| {
                 gathered.push(Gathered { files: BTreeMap::new(), users, first: &file_names[file] });
                 gathered.len() - 1
@@ -78,17 +86,17 @@ impl Sources {
         for Gathered { files, users, first } in gathered {
             let name = match (files.len(), &users[..]) {
                 (1, _) => first.to_owned(),
-                (_, [(only, _)]) => self.names.unique(&format!("files_of_{}", tasks[only.index()].name)),
+                (_, [only]) => self.names.unique(&format!("files_of_{}", tasks[only.set.index()].name)),
                 _ => self.names.unique("shared_files"),
             };
             let data = DataId::from(self.data.len());
-            let span = users.first().map_or_else(Span::default, |(_, span)| *span);
-            for (set, span) in users {
+            let span = users.first().map_or_else(Span::default, |user| user.span);
+            for User { set, bypass, span } in users {
                 tasks[set.index()].inputs.push(Input {
                     name: name.clone(),
                     source: FileSource::Data(data),
                     span,
-                    bypass: false,
+                    bypass,
                     program: false,
                 });
             }

@@ -2,12 +2,14 @@
 //!
 //! It chooses replicas and programs for one execution site. What cannot be carried over is a finding.
 
-mod command;
+pub(crate) mod command;
 mod data;
-mod names;
+pub(crate) mod names;
 mod program;
 mod remarks;
 mod settings;
+
+pub(super) use program::image;
 
 use super::codes::{IN_PLACE, KNOWN_OUTPUT, NO_REPLICA, SUB_WORKFLOW};
 use super::model::{FileId, Job, JobKind, Link, Model, Use};
@@ -66,6 +68,8 @@ struct Conversion<'m> {
     /// Of each file, the task and output that make it.
     makers: Vec<Option<(SetId, u32)>>,
     site: &'m str,
+    /// Every input is fetched from where it is.
+    bypass_all: bool,
 }
 
 impl<'m> Conversion<'m> {
@@ -95,6 +99,7 @@ impl<'m> Conversion<'m> {
             tasks: Vec::new(),
             makers: vec![None; model.files.len()],
             site,
+            bypass_all: super::planning::planning(model, &Default::default()).bypass,
         }
     }
 
@@ -200,8 +205,10 @@ impl<'m> Conversion<'m> {
                 }
             }
             if let Some(program) = &program {
-                for (name, pfn) in &program.staged {
-                    inputs.push(self.sources.staged(name, pfn, job.span));
+                for staged in &program.staged {
+                    let bypass = staged.bypass || self.bypass_all;
+                    let input = self.sources.staged(&staged.name, &staged.pfn, job.span);
+                    inputs.push(Input { program: true, bypass, ..input });
                 }
             }
             let settings = self.settings.of(job, program.as_deref(), findings);
@@ -242,7 +249,10 @@ impl<'m> Conversion<'m> {
                     span: used.span,
                 }),
                 None => match model.replicas.choose(lfn, self.site) {
-                    Some(place) => self.sources.needed(used.file, &place.pfn, set, used.span),
+                    Some(place) => {
+                        let bypass = used.bypass || self.bypass_all;
+                        self.sources.needed(used.file, &place.pfn, set, bypass, used.span);
+                    }
                     None if used.optional => {}
                     None => findings.push(
                         Diagnostic::error(

@@ -4,7 +4,7 @@ use crate::workflow::template::is_identifier;
 use rustc_hash::FxHashMap;
 
 /// Gives each thing a name of its own.
-pub(super) struct Names {
+pub(crate) struct Names {
     /// Each name that was given, with the next number to try when it is wanted again.
     given: FxHashMap<String, u32>,
 }
@@ -17,7 +17,7 @@ impl Default for Names {
 }
 
 impl Names {
-    pub(super) fn unique(&mut self, wanted: &str) -> String {
+    pub(crate) fn unique(&mut self, wanted: &str) -> String {
         let name = identifier(wanted);
         let Some(next) = self.given.get_mut(&name) else {
             self.given.insert(name.clone(), 2);
@@ -43,7 +43,7 @@ fn identifier(text: &str) -> String {
 }
 
 /// The name of a workflow names a folder too.
-pub(super) fn plain(name: &str) -> String {
+pub(crate) fn plain(name: &str) -> String {
     let name: String =
         name.chars().map(|letter| if letter == '/' || letter.is_control() { '_' } else { letter }).collect();
     if name.is_empty() || name.starts_with('.') { format!("workflow{name}") } else { name }

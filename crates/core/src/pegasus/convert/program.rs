@@ -9,12 +9,27 @@ use crate::diagnostic::{Diagnostic, Findings};
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
 
+/// A program to copy into the sandbox.
+#[derive(Debug, PartialEq)]
+pub(super) struct Staged {
+    pub(super) name: String,
+    pub(super) pfn: String,
+    pub(super) bypass: bool,
+}
+
+impl Staged {
+    fn new(name: &TransformationName, entry: &TransformationSite) -> Self {
+        Self { name: file_name(name), pfn: entry.pfn.clone(), bypass: entry.bypass }
+    }
+}
+
 #[derive(Debug, PartialEq)]
 pub(super) struct Program {
+    /// As the catalogue names it.
+    pub(super) name: String,
     /// The first word of the command line.
     pub(super) command: String,
-    /// Programs to copy into the sandbox: name and place.
-    pub(super) staged: Vec<(String, String)>,
+    pub(super) staged: Vec<Staged>,
     pub(super) container: Option<String>,
     pub(super) profiles: Profiles,
 }
@@ -78,14 +93,14 @@ impl<'m> Programs<'m> {
             }
             // Installed behind a URL makes no sense: fetch it.
             _ => {
-                staged.push((file_name(name), entry.pfn.clone()));
+                staged.push(Staged::new(name, entry));
                 word(&format!("./{}", file_name(name)))
             }
         };
         for required in &transformation.requires {
             let found = self.by_name.get(required).and_then(|other| Some((other, self.choose(other)?)));
             match found {
-                Some((other, entry)) if entry.stageable => staged.push((file_name(&other.name), entry.pfn.clone())),
+                Some((other, entry)) if entry.stageable => staged.push(Staged::new(&other.name, entry)),
                 Some(_) => {}
                 None => findings.push(missing(format!(
                     "`{name}` requires `{required}`, which the transformation catalogue does not give"
@@ -97,7 +112,7 @@ impl<'m> Programs<'m> {
         if let Some(found) = entry.container.as_ref().and_then(|name| self.named_container(name)) {
             profiles.overlay(&found.profiles);
         }
-        Some(Program { command, staged, container, profiles })
+        Some(Program { name: name.to_string(), command, staged, container, profiles })
     }
 
     /// The entry of this site; else one that can be copied; else one that may be installed here too.
@@ -160,7 +175,7 @@ fn file_name(name: &TransformationName) -> String {
 }
 
 /// As Tulpar names images.
-fn image(container: &Container) -> Option<String> {
+pub(in crate::pegasus) fn image(container: &Container) -> Option<String> {
     let image = container.image.as_str();
     let archive = [".tar", ".tar.gz", ".tgz", ".tar.bz2", ".cpio"].iter().any(|ending| image.ends_with(ending));
     if archive || container.kind == "shifter" || image.is_empty() {

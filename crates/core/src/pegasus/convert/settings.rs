@@ -2,6 +2,7 @@
 
 use super::super::codes::{BAD_VALUE, NO_EFFECT, SCRIPT};
 use super::super::model::{Job, Link, Model, Site};
+use super::super::planning::label_key;
 use super::super::profiles::{Namespace, Profiles};
 use super::command::escape;
 use super::program::Program;
@@ -9,7 +10,7 @@ use crate::diagnostic::{Diagnostic, Findings};
 use crate::resources::Request;
 use crate::units::{Bytes, parse_bytes};
 use crate::workflow::template::is_identifier;
-use crate::workflow::{Checkpoint, Retry, RetryOn, Settings, Span};
+use crate::workflow::{Checkpoint, ClusterHint, Hints, Retry, RetryOn, Settings, Span};
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -58,7 +59,10 @@ impl<'m> SettingsOf<'m> {
             return made.clone();
         }
         let profiles = self.merged(job, program);
-        for (namespace, key, _) in profiles.iter().filter(|(namespace, key, _)| !has_meaning(*namespace, key)) {
+        let label = label_key(self.model);
+        let used =
+            |namespace, key: &str| has_meaning(namespace, key) || (namespace == Namespace::Pegasus && key == label);
+        for (namespace, key, _) in profiles.iter().filter(|(namespace, key, _)| !used(*namespace, key)) {
             self.without_effect.entry((namespace, key.to_owned())).or_insert((0, job.span)).0 += 1;
         }
         let settings = self.settings(job, program, &profiles, findings);
@@ -104,6 +108,7 @@ impl<'m> SettingsOf<'m> {
         let priority = numbers.number(Namespace::Condor, "priority").or(numbers.number(Namespace::Dagman, "PRIORITY"));
         settings.priority = priority.map_or(0, |priority| priority as i32);
         settings.retry = self.retry(&mut numbers);
+        settings.hints = self.hints(&mut numbers, program);
         settings.environment.container = program.and_then(|program| program.container.clone());
         let own = [("PEGASUS_WF_LABEL", self.model.name.as_str()), ("PEGASUS_SITE", self.site_name)];
         let said =
@@ -145,6 +150,30 @@ impl<'m> SettingsOf<'m> {
         files.dedup();
         settings.checkpoint = (!files.is_empty()).then(|| Checkpoint { files, keep: None, best: Default::default() });
         settings
+    }
+
+    fn hints(&self, numbers: &mut Numbers<'_, '_>, program: Option<&Program>) -> Hints {
+        use Namespace::{Pegasus, Selector};
+        let count = |numbers: &mut Numbers<'_, '_>, key| {
+            numbers
+                .number(Pegasus, key)
+                .filter(|count| *count > 0)
+                .map(|count| u32::try_from(count).unwrap_or(u32::MAX))
+        };
+        let seconds = |numbers: &mut Numbers<'_, '_>, key| numbers.number(Pegasus, key).map(Duration::from_secs);
+        let cluster = ClusterHint {
+            size: count(numbers, "clusters.size"),
+            count: count(numbers, "clusters.num"),
+            runtime: seconds(numbers, "clusters.maxruntime"),
+        };
+        let text = |namespace, key| numbers.profiles.get(namespace, key).filter(|text| !text.is_empty());
+        Hints {
+            label: text(Pegasus, label_key(self.model)).map(str::to_owned),
+            program: program.map(|program| program.name.clone()),
+            site: text(Selector, "execution.site").map(str::to_owned),
+            cluster: Some(cluster).filter(|cluster| *cluster != ClusterHint::default()),
+            runtime: seconds(numbers, "runtime"),
+        }
     }
 
     fn retry(&self, numbers: &mut Numbers<'_, '_>) -> Retry {
@@ -316,6 +345,7 @@ fn has_meaning(namespace: Namespace, key: &str) -> bool {
         }
         Namespace::Condor => CONDOR.contains(&key),
         Namespace::Dagman => matches!(key, "RETRY" | "PRIORITY" | "PRE" | "POST" | "PRE.ARGUMENTS" | "POST.ARGUMENTS"),
-        Namespace::Globus | Namespace::Selector => false,
+        Namespace::Selector => matches!(key, "execution.site" | "grid.jobtype"),
+        Namespace::Globus => false,
     }
 }
