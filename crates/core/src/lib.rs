@@ -17,5 +17,6 @@ pub mod planner;
 pub mod resources;
 pub mod site;
 pub mod units;
+pub mod wfformat;
 pub mod workflow;
 pub mod yaml;

@@ -5,3 +5,4 @@
 mod engine;
 mod lang;
 mod pegasus;
+mod wfformat;

@@ -1,0 +1,10 @@
+//! WfFormat: real instances of all versions against reference values, and small ones of our own.
+
+mod hostile;
+mod instances;
+mod small;
+
+/// The message of each finding with its code, for comparing.
+fn said(findings: &[tulpar_core::diagnostic::Diagnostic]) -> Vec<String> {
+    findings.iter().map(|finding| format!("{} {}", finding.code, finding.message)).collect()
+}
