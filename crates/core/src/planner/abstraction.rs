@@ -135,6 +135,35 @@ impl<T> Lists<T> {
         self.items.len()
     }
 
+    /// Rows from pairs `(row, item)` in any order; a row keeps the order of its pairs.
+    pub(super) fn from_pairs(rows: usize, pairs: &[(u32, T)]) -> Self
+    where
+        T: Copy,
+    {
+        let mut starts = vec![0u32; rows + 1];
+        pairs.iter().for_each(|(row, _)| starts[*row as usize + 1] += 1);
+        for row in 0..rows {
+            starts[row + 1] += starts[row];
+        }
+        let mut items: Vec<T> = pairs.iter().map(|(_, item)| *item).collect();
+        let mut next = starts.clone();
+        for (row, item) in pairs {
+            let place = &mut next[*row as usize];
+            items[*place as usize] = *item;
+            *place += 1;
+        }
+        Self { starts, items }
+    }
+
+    /// Where a row begins and ends in [`Lists::into_items`].
+    pub(super) fn range(&self, row: usize) -> std::ops::Range<u32> {
+        self.starts[row]..self.starts[row + 1]
+    }
+
+    pub(super) fn into_items(self) -> Vec<T> {
+        self.items
+    }
+
     /// Rows from pairs `(row, item)` that are sorted by row.
     pub(super) fn from_sorted(rows: usize, pairs: impl IntoIterator<Item = (u32, T)>) -> Self {
         let mut lists = Self::new();

@@ -3,6 +3,7 @@
 
 use super::abstraction::{FileId, Lists, TaskId};
 use serde::Serialize;
+use std::collections::BTreeMap;
 use std::ops::Range;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
@@ -109,7 +110,7 @@ pub struct Job {
     /// Where it leaves or takes files: the staging site of its tasks, or the destination of a transfer.
     pub staging: SiteId,
     pub level: u32,
-    /// Its number among the jobs of its kind, level and site.
+    /// Its number among the jobs of its kind, level and site; of a chmod, the position of the compute job it is for.
     pub number: u32,
     /// Positions in [`Layout::tasks`].
     pub(super) tasks: Range<u32>,
@@ -123,8 +124,33 @@ pub struct Job {
     pub outward: Traffic,
     /// Image bytes in `inward`.
     pub image_bytes: u64,
-    /// Names of images that a stage-in job moves, as positions in [`super::Abstract::images`].
+    /// Images that a stage-in job moves or a clean-up removes, as positions in [`super::Abstract::images`].
     pub images: Vec<u32>,
+    /// Its files are symbolic links to where they lie on a shared file system: what comes and goes costs no bytes.
+    pub links: bool,
+    /// Bytes that it adds to its staging site, or that a clean-up takes from it.
+    pub holds: u64,
+}
+
+impl Job {
+    pub(super) fn new(kind: JobKind, site: SiteId, staging: SiteId, level: u32, number: u32) -> Self {
+        Self {
+            kind,
+            site,
+            staging,
+            level,
+            number,
+            tasks: 0..0,
+            files: 0..0,
+            inward: Traffic::default(),
+            bypassed: Traffic::default(),
+            outward: Traffic::default(),
+            image_bytes: 0,
+            images: Vec::new(),
+            links: false,
+            holds: 0,
+        }
+    }
 }
 
 /// What was decided, and why: the lines of `plan --explain`.
@@ -169,6 +195,8 @@ pub struct Layout {
     pub(super) parents: Lists<JobId>,
     /// Of each task, the job that runs it; `None` when its results exist already.
     pub job_of: Vec<Option<JobId>>,
+    /// What clusters are called.
+    pub(super) cluster_names: BTreeMap<JobId, String>,
     pub decisions: Vec<Decision>,
 }
 

@@ -5,11 +5,50 @@
 //! of attempts, processes or the time.
 
 mod abstraction;
+mod draft;
+mod error;
+mod explain;
 mod layout;
 mod options;
 mod partition;
+mod place;
+mod reduce;
 
 pub use abstraction::{Abstract, Builder, Circle, File, FileId, GroupId, Image, Task, TaskId};
+pub use error::PlanError;
 pub use layout::{Decision, Job, JobId, JobKind, Layout, Pass, SiteId, Traffic};
 pub use options::{Cleanup, Clustering, Options, SiteChoice};
 pub use partition::Partition;
+pub use reduce::reduce;
+
+use crate::catalogue::Catalogue;
+use draft::Draft;
+use place::Placement;
+
+/// Makes the executable workflow. `done` says of each task whether its results exist; empty means of none.
+pub fn plan(graph: &Abstract, catalogue: &Catalogue, options: &Options, done: &[bool]) -> Result<Layout, PlanError> {
+    let mut decisions = Vec::new();
+    reduce::explain(graph, done, &mut decisions);
+    let placement = place::place(graph, catalogue, options, done, &mut decisions)?;
+    let partition = Partition::none(graph);
+    if !partition.is_sound(graph) {
+        return Err(PlanError::Entangled);
+    }
+    let mut layout = lay_out(graph, &placement, &partition, catalogue, options, done);
+    decisions.append(&mut layout.decisions);
+    layout.decisions = decisions;
+    Ok(layout)
+}
+
+/// The jobs of one way to put tasks together, with their files and order. The partition must be sound.
+fn lay_out(
+    graph: &Abstract,
+    placement: &Placement,
+    partition: &Partition,
+    _catalogue: &Catalogue,
+    options: &Options,
+    done: &[bool],
+) -> Layout {
+    let draft = Draft::new(graph, placement, partition, options, done);
+    draft.finish()
+}

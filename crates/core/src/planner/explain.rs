@@ -1,0 +1,61 @@
+//! Words and numbers that the decisions of all passes share.
+
+use super::abstraction::{Abstract, TaskId};
+use super::layout::{Decision, Pass, Traffic};
+use crate::units::Bytes;
+use std::collections::BTreeMap;
+
+/// Lines of one pass that people can still read; the rest is summed up.
+const MOST_LINES: usize = 200;
+
+/// `1 task`, `28,793 files`.
+pub(super) fn counted(count: u64, noun: &str) -> String {
+    format!("{} {noun}{}", thousands(count), if count == 1 { "" } else { "s" })
+}
+
+pub(super) fn thousands(count: u64) -> String {
+    let digits = count.to_string();
+    let mut text = String::with_capacity(digits.len() + digits.len() / 3);
+    for (position, digit) in digits.char_indices() {
+        if position > 0 && (digits.len() - position) % 3 == 0 {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+pub(super) fn traffic(traffic: Traffic) -> String {
+    format!("{}, {}", counted(traffic.files, "file"), Bytes(traffic.bytes))
+}
+
+/// The programs of some tasks, the most frequent first.
+pub(super) fn kinds_of(graph: &Abstract, tasks: &[TaskId]) -> String {
+    let mut counts: BTreeMap<u32, u64> = BTreeMap::new();
+    tasks.iter().for_each(|task| *counts.entry(graph.tasks[task.index()].kind).or_default() += 1);
+    let mut counts: Vec<(u32, u64)> = counts.into_iter().collect();
+    counts.sort_by_key(|(kind, count)| (std::cmp::Reverse(*count), *kind));
+    let more = counts.len().saturating_sub(3);
+    let name = |kind: u32| graph.kinds.get(kind as usize).map_or("task", String::as_str);
+    let mut words: Vec<String> =
+        counts.iter().take(3).map(|(kind, count)| format!("{} × {}", thousands(*count), name(*kind))).collect();
+    if more > 0 {
+        words.push(format!("{} more", counted(more as u64, "kind")));
+    }
+    words.join(", ")
+}
+
+/// Adds the lines of one pass, and instead of those beyond what can be read how many they are.
+pub(super) fn capped(decisions: &mut Vec<Decision>, pass: Pass, mut lines: Vec<Decision>) {
+    let more = lines.len().saturating_sub(MOST_LINES);
+    lines.truncate(MOST_LINES);
+    decisions.append(&mut lines);
+    if more > 0 {
+        decisions.push(Decision {
+            pass,
+            about: counted(more as u64, "more line"),
+            what: "like these".to_owned(),
+            why: format!("only the first {MOST_LINES} are shown"),
+        });
+    }
+}
