@@ -238,6 +238,11 @@ impl Findings {
         }
     }
 
+    /// How many errors were found so far.
+    pub(crate) fn errors(&self) -> usize {
+        self.list.iter().filter(|diagnostic| diagnostic.is_error()).count() + self.left_out
+    }
+
     pub(crate) fn has_errors(&self) -> bool {
         self.list.iter().any(Diagnostic::is_error)
     }

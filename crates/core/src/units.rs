@@ -67,6 +67,8 @@ pub enum UnitError {
 
 pub const BYTES_ACCEPTED: &str =
     "write a number and a unit: `512 MB`, `16 GB`, `1.5 TB`, or `16 GiB` for powers of 1024";
+pub const BANDWIDTH_ACCEPTED: &str =
+    "write a number and a unit: `10 Gbit/s` or `10 Gb/s` for bits, `100 MB/s` or `100 MiB/s` for bytes";
 pub const DURATION_ACCEPTED: &str =
     "write a number and a unit: `45 s`, `90 min`, `2 h`, `1h30m`, `3 days`, or `00:30:00`";
 pub const CPUS_ACCEPTED: &str = "write a number of cores: `4`, or `0.5` for half of one";
@@ -84,6 +86,8 @@ impl UnitError {
 
 /// Units of bytes in the spelling that suggestions use.
 pub const BYTE_UNITS: &[&str] = &["B", "kB", "MB", "GB", "TB", "PB", "KiB", "MiB", "GiB", "TiB", "PiB"];
+pub const BANDWIDTH_UNITS: &[&str] =
+    &["bit/s", "kbit/s", "Mbit/s", "Gbit/s", "Tbit/s", "Gbps", "Mbps", "B/s", "kB/s", "MB/s", "GB/s", "MiB/s", "GiB/s"];
 pub const TIME_UNITS: &[&str] = &["ms", "s", "sec", "min", "h", "hour", "hours", "d", "day", "days", "week", "weeks"];
 
 fn byte_unit(unit: &str) -> Option<u64> {
@@ -160,6 +164,31 @@ pub fn parse_bytes(text: &str) -> Result<Bytes, UnitError> {
     }
     let factor = byte_unit(unit).ok_or_else(|| UnitError::UnknownUnit(unit.to_owned(), "bytes"))?;
     scaled(value, factor, text).map(Bytes)
+}
+
+/// Bytes a second, from `10 Gbit/s`, `100 Mbps`, `1 Gb/s`, `100 MB/s`. Here the case of the `b` counts, as networks have it.
+pub fn parse_bandwidth(text: &str) -> Result<Bytes, UnitError> {
+    let text = text.trim();
+    let (number, unit) = number_and_unit(text);
+    if number.is_empty() {
+        return Err(UnitError::NotANumber(text.to_owned()));
+    }
+    let value = decimal(number)?;
+    if unit.is_empty() {
+        return Err(UnitError::NoUnit(text.to_owned()));
+    }
+    let unknown = || UnitError::UnknownUnit(unit.to_owned(), "bandwidth");
+    let amount = ["/s", "/sec", "ps"].iter().find_map(|ending| unit.strip_suffix(ending)).ok_or_else(unknown)?;
+    let (factor, per_byte) = match amount.strip_suffix("bit").or(amount.strip_suffix("bits")) {
+        Some(prefix) => (byte_unit(&format!("{prefix}b")).ok_or_else(unknown)?, 8),
+        // All small letters leave open whether bits or bytes are meant.
+        None => match amount.strip_suffix('b') {
+            Some("" | "m" | "g" | "t" | "p") => return Err(unknown()),
+            Some(_) => (byte_unit(amount).ok_or_else(unknown)?, 8),
+            None => (byte_unit(amount).filter(|_| amount.ends_with('B')).ok_or_else(unknown)?, 1),
+        },
+    };
+    scaled(value, factor, text).map(|amount| Bytes(amount / per_byte))
 }
 
 /// `90 min`, `2 h`, `1h30m`, `45 s`, `3 days`, `00:30:00`; a bare `0` needs no unit.
@@ -276,6 +305,30 @@ mod tests {
             ("1.2.3 GB", "`1.2.3` is not a number"),
         ] {
             assert_eq!(parse_bytes(text).unwrap_err().to_string(), message, "{text}");
+        }
+    }
+
+    #[test]
+    fn bandwidths_are_read_in_bits_and_in_bytes() {
+        for (text, bytes) in [
+            ("100 Gbit/s", 12_500_000_000),
+            ("10 Gbps", 1_250_000_000),
+            ("1 Gb/s", 125_000_000),
+            ("80 kbit/s", 10_000),
+            ("100 MB/s", 100_000_000),
+            ("1.5 GiB/s", 1_610_612_736),
+            ("8 bit/s", 1),
+            ("31 MBps", 31_000_000),
+        ] {
+            assert_eq!(parse_bandwidth(text), Ok(Bytes(bytes)), "{text}");
+        }
+        for (text, message) in [
+            ("100", "`100` has no unit"),
+            ("100 mb/s", "`mb/s` is not a unit of bandwidth"),
+            ("100 MB", "`MB` is not a unit of bandwidth"),
+            ("fast", "`fast` is not a number"),
+        ] {
+            assert_eq!(parse_bandwidth(text).unwrap_err().to_string(), message, "{text}");
         }
     }
 

@@ -102,13 +102,25 @@ pub(crate) struct WorkflowChoice {
     #[arg(long, value_name = "SITE")]
     pub(crate) site: Option<String>,
 
-    /// A file that describes sites (default: sites.yaml beside the workflow or in the configuration folder)
-    #[arg(long, value_name = "FILE")]
-    pub(crate) sites: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) catalogue: CatalogueChoice,
 
     /// The properties of a Pegasus workflow (default: pegasus.properties beside it)
     #[arg(long, value_name = "FILE")]
     pub(crate) conf: Option<PathBuf>,
+}
+
+/// Which files describe the world.
+#[derive(Debug, Default, Args)]
+pub(crate) struct CatalogueChoice {
+    /// A file of sites, instead of sites.yaml beside the workflow and in the configuration folder
+    #[arg(long, global = true, value_name = "FILE")]
+    pub(crate) sites: Option<PathBuf>,
+
+    /// A further catalogue, read after catalogue.yaml of the configuration folder and beside the workflow; may be
+    /// repeated
+    #[arg(long = "catalogue", global = true, value_name = "FILE")]
+    pub(crate) catalogues: Vec<PathBuf>,
 }
 
 #[derive(Debug, Args)]
@@ -332,9 +344,8 @@ pub(crate) struct GcArguments {
 pub(crate) struct SitesArguments {
     #[command(subcommand)]
     pub(crate) verb: Option<SitesVerb>,
-    /// A file that describes sites
-    #[arg(long, global = true, value_name = "FILE")]
-    pub(crate) sites: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) catalogue: CatalogueChoice,
     /// Print as JSON
     #[arg(long, global = true)]
     pub(crate) json: bool,

@@ -1,13 +1,17 @@
 //! What comes from outside the workflow: its file, sites, secrets and the user's configuration folder.
 
-use crate::arguments::WorkflowChoice;
+use crate::arguments::{CatalogueChoice, WorkflowChoice};
 use crate::failure::Failure;
 use crate::findings::{self, Text};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use tulpar_core::catalogue::{Catalogue, LOCAL};
 use tulpar_core::site::Site;
 
 const USUAL_NAMES: [&str; 4] = ["workflow.yaml", "workflow.yml", "tulpar.yaml", "tulpar.yml"];
+
+/// Both say the same language; a file of sites is the older habit.
+const USUAL_CATALOGUES: [&str; 2] = ["sites.yaml", "catalogue.yaml"];
 
 pub(crate) fn read(path: &Path) -> Result<String, Failure> {
     let bytes = std::fs::read(path).map_err(|source| Failure::Read { path: path.to_owned(), source })?;
@@ -45,45 +49,72 @@ pub(crate) fn configuration_folder() -> Option<PathBuf> {
     own("XDG_CONFIG_HOME").or_else(|| Some(own("HOME")?.join(".config"))).map(|folder| folder.join("tulpar"))
 }
 
-/// The file that describes sites, if there is one.
-pub(crate) fn sites_file(named: Option<&Path>, project: &Path) -> Option<PathBuf> {
-    if let Some(named) = named {
-        return Some(named.to_owned());
+/// The files that describe the world, in the order in which they are read: the user's, those beside the workflow,
+/// those that were named. What a later one says of a name counts.
+pub(crate) fn catalogue_files(choice: &CatalogueChoice, project: &Path) -> Vec<PathBuf> {
+    let mut files = Vec::new();
+    let folders = configuration_folder().into_iter().chain([project.to_owned()]);
+    for folder in folders {
+        // Sites that were named are instead of the usual ones.
+        let usual = if choice.sites.is_some() { &USUAL_CATALOGUES[1..] } else { &USUAL_CATALOGUES[..] };
+        files.extend(usual.iter().map(|name| folder.join(name)).filter(|path| path.is_file()));
     }
-    let beside = project.join("sites.yaml");
-    let own = configuration_folder().map(|folder| folder.join("sites.yaml"));
-    [Some(beside), own].into_iter().flatten().find(|path| path.is_file())
+    files.extend(choice.sites.iter().chain(&choice.catalogues).cloned());
+    files
 }
 
-/// All described sites, after `local`, this machine, unless the file describes `local` itself.
-pub(crate) fn sites(named: Option<&Path>, project: &Path) -> Result<Vec<Site>, Failure> {
-    let mut sites = Vec::new();
-    if let Some(path) = sites_file(named, project) {
+/// All that is known of the world. `local`, this machine, is always there, with the nodes that it is described with,
+/// or else with what it really has.
+pub(crate) fn catalogue(choice: &CatalogueChoice, project: &Path) -> Result<Catalogue, Failure> {
+    let mut catalogue = Catalogue::default();
+    let mut bad = false;
+    for path in catalogue_files(choice, project) {
         let text = read(&path)?;
-        let (described, found) = tulpar_core::site::read(&text);
-        let text = Text { name: path.display().to_string(), text: &text };
-        findings::show(&text, &found);
-        if findings::any_error(&found) {
-            return Err(Failure::Findings);
+        let (mut described, found) = tulpar_core::catalogue::read_after(&text, &catalogue);
+        let name = path.display().to_string();
+        findings::show(&Text { name, text: &text }, &found);
+        bad |= findings::any_error(&found);
+        if let Some(folder) = folder_from(project, &path) {
+            described.rebase(&folder);
         }
-        sites = described;
+        catalogue.merge(described);
     }
-    if !sites.iter().any(|site| site.name == "local") {
-        sites.insert(0, tulpar_exec::machine::local_site(project));
+    if bad {
+        return Err(Failure::Findings);
     }
-    Ok(sites)
+    let here = catalogue.sites.iter_mut().find(|site| site.name == LOCAL);
+    match here {
+        Some(site) if !site.nodes.is_empty() => {}
+        Some(site) => site.nodes = tulpar_exec::machine::local_site(project).nodes,
+        None => catalogue.sites.insert(0, tulpar_exec::machine::local_site(project)),
+    }
+    Ok(catalogue)
 }
 
-pub(crate) fn site(choice: &WorkflowChoice, project: &Path) -> Result<Site, Failure> {
-    let wanted = choice.site.as_deref().unwrap_or("local");
-    let sites = sites(choice.sites.as_deref(), project)?;
-    let known: Vec<String> = sites.iter().map(|site| site.name.clone()).collect();
-    sites.into_iter().find(|site| site.name == wanted).ok_or_else(|| {
-        Failure::usage_with(
-            format!("no site is called `{wanted}`"),
-            format!("known sites: {}; describe others in sites.yaml", known.join(", ")),
-        )
-    })
+/// Where the folder of a file is; `None` when it is the project's own, from which all paths are meant.
+fn folder_from(project: &Path, file: &Path) -> Option<String> {
+    let folder = file.canonicalize().ok()?.parent()?.to_owned();
+    let same = project.canonicalize().is_ok_and(|project| project == folder);
+    (!same).then(|| folder.display().to_string())
+}
+
+/// The site that was chosen, among those that can run tasks.
+pub(crate) fn site(choice: &WorkflowChoice, catalogue: &Catalogue) -> Result<Site, Failure> {
+    let wanted = choice.site.as_deref().unwrap_or(LOCAL);
+    match catalogue.site(wanted) {
+        Some(site) if !site.nodes.is_empty() => Ok(site.clone()),
+        Some(_) => Err(Failure::usage_with(
+            format!("the site `{wanted}` has no nodes that could run tasks"),
+            "say `nodes`, `cpus` and `memory` of it, or choose another site",
+        )),
+        None => {
+            let known: Vec<&str> = catalogue.sites.iter().map(|site| site.name.as_str()).collect();
+            Err(Failure::usage_with(
+                format!("no site is called `{wanted}`"),
+                format!("known sites: {}; describe others in catalogue.yaml", known.join(", ")),
+            ))
+        }
+    }
 }
 
 /// The value of a secret: the environment first, then a file in the configuration folder.

@@ -1,4 +1,4 @@
-//! Every key that a workflow or site file may have. The decoder, the JSON Schema and the documentation
+//! Every key that a workflow or catalogue may have. The decoder, the JSON Schema and the documentation
 //! are held to these tables.
 
 /// At the top of a workflow.
@@ -43,7 +43,19 @@ pub const BEST: &[&str] = &["newest", "smallest", "largest"];
 /// Kept for later versions, at the top and in tasks.
 pub const RESERVED: &[&str] = &["search", "loop", "service", "subworkflow", "iteration"];
 
-/// At the top of a site file.
-pub const SITE_TOP: &[&str] = &["sites"];
-/// Of a site, and of a group of its nodes.
+/// At the top of a catalogue; a site file is one that has only sites.
+pub const CATALOGUE: &[&str] = &["sites", "links", "replicas", "transformations", "containers"];
+/// Of a group of equal nodes, and of a site whose nodes are all equal.
 pub const NODES: &[&str] = &["name", "nodes", "cpus", "memory", "disk", "gpus", "gpu_memory", "gpu_capability"];
+/// Of a site, beside its nodes.
+pub const SITE: &[&str] = &["groups", "data", "scratch", "storage", "staging", "containers"];
+/// Of `scratch` and `storage`.
+pub const STORE: &[&str] = &["path", "shared", "servers", "space"];
+pub const SERVER: &[&str] = &["url", "operation"];
+pub const OPERATION: &[&str] = &["all", "get", "put"];
+pub const LINK: &[&str] = &["between", "from", "to", "bandwidth", "latency"];
+pub const REPLICA: &[&str] = &["at", "sha256", "size", "regex"];
+pub const TRANSFORMATION: &[&str] = &["at", "container"];
+/// Of a transformation on one site.
+pub const INSTALLATION: &[&str] = &["path", "staged", "container"];
+pub const CONTAINER: &[&str] = &["image", "site", "size"];

@@ -21,6 +21,12 @@ pub(crate) struct Reader {
     candidates: usize,
 }
 
+impl Default for Reader {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
 impl Reader {
     pub(crate) fn new() -> Self {
         Self { findings: Findings::default(), params: BTreeMap::new(), candidates: CANDIDATES }
@@ -162,6 +168,9 @@ impl Reader {
                 let mut diagnostic = Diagnostic::error(QUANTITY, node.span(), format!("`{key}`: {error}"));
                 match &error {
                     UnitError::NoUnit(number) if number.contains(char::is_alphabetic) => {}
+                    UnitError::NoUnit(number) if units.contains(&"Gbit/s") => {
+                        diagnostic = diagnostic.help(format!("did you mean `{number} Mbit/s`, or `{number} MB/s`?"));
+                    }
                     UnitError::NoUnit(number) if units.contains(&"GB") => {
                         diagnostic = diagnostic.help(format!("did you mean `{number} GB`, or `{number} MB`?"));
                     }

@@ -12,7 +12,7 @@ use tulpar_core::event::{Action, Answer, Because, Cached, Event, Input, Reason};
 use tulpar_core::ids::{AttemptId, Digest, JobId};
 use tulpar_core::job::{CommandLine, Ending, JobSpec, OutputFile, Report, Usage};
 use tulpar_core::plan::Plan;
-use tulpar_core::site;
+use tulpar_core::catalogue;
 use tulpar_core::units::Timestamp;
 use tulpar_core::workflow;
 
@@ -33,11 +33,11 @@ impl Bench {
     }
 
     pub(crate) fn on(site_text: &str, text: &str) -> Self {
-        let (sites, findings) = site::read(site_text);
+        let (found, findings) = catalogue::read(site_text);
         assert_eq!(findings, []);
         let (read, findings) = workflow::read(text, &BTreeMap::new());
         assert_eq!(findings, []);
-        let plan = Plan::new(read.expect("a workflow"), Vec::new(), sites.into_iter().next().expect("a site"));
+        let plan = Plan::new(read.expect("a workflow"), Vec::new(), found.sites.into_iter().next().expect("a site"));
         let policy = Policy { cache: false, fail_fast: false };
         let engine = Engine::new(Arc::new(plan), policy).expect("no cycle");
         Self { engine, specs: BTreeMap::new(), fields: BTreeMap::new(), now: Timestamp(0) }

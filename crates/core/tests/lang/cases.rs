@@ -15,7 +15,7 @@ use std::fmt::Write as _;
 use std::path::Path;
 use tulpar_core::diagnostic::{CODES, Diagnostic, line_column};
 use tulpar_core::ids::Digest;
-use tulpar_core::site;
+use tulpar_core::catalogue;
 use tulpar_core::workflow::{DataFile, Workflow, check, read};
 
 fn settings<'t>(text: &'t str, key: &str) -> impl Iterator<Item = &'t str> {
@@ -51,9 +51,9 @@ fn findings(text: &str) -> Vec<Diagnostic> {
     if let Some(workflow) = workflow {
         let sites: Vec<_> = settings(text, "site")
             .flat_map(|line| {
-                let (sites, problems) = site::read(&format!("sites: {{small: {line}}}"));
+                let (found, problems) = catalogue::read(&format!("sites: {{small: {line}}}"));
                 assert_eq!(problems, [], "the site of the case");
-                sites
+                found.sites
             })
             .collect();
         diagnostics.extend(check(&workflow, listings(text, &workflow).as_deref(), sites.first()));

@@ -1,6 +1,7 @@
 //! The workflow language as its users meet it.
 
 mod cases;
+mod catalogues;
 mod model;
 mod places;
 mod quoting;

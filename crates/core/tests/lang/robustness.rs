@@ -2,7 +2,7 @@
 
 use proptest::prelude::*;
 use std::collections::BTreeMap;
-use tulpar_core::site;
+use tulpar_core::catalogue;
 use tulpar_core::workflow::{check, read, template};
 use tulpar_core::yaml::Document;
 
@@ -17,12 +17,12 @@ fn read_all(text: &str) {
         }
     }
     if let Some(workflow) = workflow {
-        let (sites, _) = site::read("sites: {s: {cpus: 4, memory: 8 GB}}");
+        let (found, _) = catalogue::read("sites: {s: {cpus: 4, memory: 8 GB}}");
         let listings = vec![Vec::new(); workflow.data.len()];
-        check(&workflow, Some(&listings), sites.first());
+        check(&workflow, Some(&listings), found.sites.first());
         check(&workflow, None, None);
     }
-    site::read(text);
+    catalogue::read(text);
 }
 
 fn samples() -> Vec<String> {

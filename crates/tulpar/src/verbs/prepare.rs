@@ -45,7 +45,8 @@ pub(crate) fn prepare(folder: Option<&Path>, choice: &WorkflowChoice) -> Result<
     let file = settings::workflow_file(folder, choice)?;
     let mut text = settings::read(&file)?;
     let project = project_of(&file)?;
-    let site = settings::site(choice, project.root())?;
+    let catalogue = settings::catalogue(&choice.catalogue, project.root())?;
+    let site = settings::site(choice, &catalogue)?;
     let is_pegasus = tulpar_core::pegasus::is_pegasus(&text);
     let (read, mut findings) = if is_pegasus {
         if let Some((name, value)) = choice.params.first() {

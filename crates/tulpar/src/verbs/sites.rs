@@ -40,7 +40,8 @@ struct CheckView {
 
 pub(crate) fn sites(folder: Option<&Path>, arguments: &SitesArguments) -> Result<ExitCode, Failure> {
     let project = replay::project(folder)?;
-    let sites = settings::sites(arguments.sites.as_deref(), project.root())?;
+    let catalogue = settings::catalogue(&arguments.catalogue, project.root())?;
+    let sites = catalogue.sites;
     match arguments.verb {
         Some(SitesVerb::Check) => check(&project, &sites, arguments.json),
         None => {

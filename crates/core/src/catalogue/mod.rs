@@ -2,6 +2,12 @@
 //!
 //! Native catalogue files and Pegasus' catalogues both become this. It chooses nothing; the planner does.
 
+mod merge;
+pub(crate) mod pattern;
+mod read;
+
+pub use read::{read, read_after};
+
 use crate::ids::Digest;
 use crate::site::Site;
 use crate::units::Bytes;
@@ -28,6 +34,18 @@ pub struct Catalogue {
 impl Catalogue {
     pub fn site(&self, name: &str) -> Option<&Site> {
         self.sites.iter().find(|site| site.name == name)
+    }
+
+    pub fn transformation(&self, name: &str) -> Option<&Transformation> {
+        self.transformations.iter().find(|transformation| transformation.name == name)
+    }
+
+    /// A container by its own name or by that of its image, as tasks may say either.
+    pub fn container(&self, name: &str) -> Option<&Container> {
+        self.containers
+            .iter()
+            .find(|container| container.name == name)
+            .or_else(|| self.containers.iter().find(|container| container.image == name))
     }
 
     /// The link between two sites, whichever way it is written. `None`: nothing is known of it.
@@ -134,7 +152,7 @@ pub struct Replica {
     pub size: Option<u64>,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Replicated {
     Name(String),
@@ -179,4 +197,18 @@ pub struct Container {
     pub site: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub size: Option<u64>,
+}
+
+/// Whether a place is a URL: a scheme and `://`. What is none is a path.
+pub fn is_url(place: &str) -> bool {
+    let scheme = place.split_once("://").map_or("", |(scheme, _)| scheme);
+    !scheme.is_empty() && scheme.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"+-.".contains(&byte))
+}
+
+/// The path of a place that is a file: a plain path, `file:///x`, `file://host/x` or `file:/x`.
+pub fn path_of(place: &str) -> Option<&str> {
+    if let Some(rest) = place.strip_prefix("file://") {
+        return Some(rest.find('/').map_or(rest, |slash| &rest[slash..]));
+    }
+    place.strip_prefix("file:").or_else(|| (!is_url(place)).then_some(place))
 }

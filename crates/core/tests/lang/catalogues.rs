@@ -1,0 +1,239 @@
+//! Catalogues as their users write them.
+
+use std::time::Duration;
+use tulpar_core::catalogue::{Catalogue, Copy, DataConfiguration, Link, Operation, Replicated, read, read_after};
+use tulpar_core::diagnostic::{Diagnostic, line_column};
+use tulpar_core::resources::Gpu;
+use tulpar_core::units::Bytes;
+
+#[track_caller]
+fn good(text: &str) -> Catalogue {
+    let (catalogue, diagnostics) = read(text);
+    assert_eq!(diagnostics, []);
+    catalogue
+}
+
+/// Each finding as `line:column message (first help)`.
+fn said(text: &str, diagnostics: &[Diagnostic]) -> Vec<String> {
+    let one = |diagnostic: &Diagnostic| {
+        let (line, column) = diagnostic.span.map_or((0, 0), |span| line_column(text, &span));
+        format!("{line}:{column} {} ({})", diagnostic.message, diagnostic.help.first().map_or("", String::as_str))
+    };
+    diagnostics.iter().map(one).collect()
+}
+
+const WORLD: &str = r#"
+sites:
+  local: {storage: results}
+  head:
+    scratch: {path: /scratch/, servers: http://head:8080/scratch/}
+  cluster:
+    nodes: 4
+    cpus: 24
+    memory: 192 GB
+    gpus: 1
+    data: nonsharedfs
+    scratch: {path: /scratch/me, shared: true, servers: ["http://head:8080/scratch", {url: "scp://head/scratch", operation: put}], space: 2 TB}
+    staging: head
+    containers: [galaxy.sif]
+links:
+  - {between: [local, cluster], bandwidth: 100 Gbit/s, latency: 31 ms}
+  - {from: head, to: cluster, bandwidth: 100 MB/s}
+replicas:
+  labels.csv:
+    at: {local: data/labels.csv, cluster: [/data/labels.csv, "https://mirror/labels.csv"]}
+    sha256: E3B0C44298FC1C149AFBF4C8996FB92427AE41E4649B934CA495991B7852B855
+    size: 12 MB
+  notes.txt: notes/today.txt
+  images/: {at: {local: /data/images}, sha256: {a.jpg: e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855}}
+  "*.npy": {at: {local: clean/}}
+  'f\.(\d+)': {regex: true, at: {local: "/parts/[1].bin"}}
+transformations:
+  galaxy: {at: {cluster: /opt/galaxy, local: {path: bin/galaxy, staged: true}}, container: image}
+  tool: {at: {local: "https://example.org/tool"}}
+containers:
+  image: {image: galaxy.sif, site: local, size: 2.4 GB}
+  other: docker://python:3.12
+"#;
+
+#[test]
+fn a_catalogue_describes_sites_links_copies_programs_and_images() {
+    let world = good(WORLD);
+    let cluster = world.site("cluster").expect("a site");
+    assert_eq!((cluster.nodes.len(), cluster.data), (4, Some(DataConfiguration::NonSharedFs)));
+    let scratch = cluster.scratch.as_ref().expect("scratch");
+    assert_eq!(
+        (scratch.path.as_str(), scratch.shared, scratch.space),
+        ("/scratch/me", true, Some(Bytes(2_000_000_000_000)))
+    );
+    let servers: Vec<_> = scratch.servers.iter().map(|server| (server.url.as_str(), server.operation)).collect();
+    assert_eq!(servers, [("http://head:8080/scratch", Operation::All), ("scp://head/scratch", Operation::Put)]);
+    assert_eq!(
+        (cluster.staging.as_deref(), cluster.containers.as_slice()),
+        (Some("head"), &["galaxy.sif".to_owned()][..])
+    );
+    let head = world.site("head").expect("a site");
+    assert!(head.nodes.is_empty() && head.scratch.as_ref().is_some_and(|scratch| scratch.path == "/scratch"));
+    let link = |from: &str, to: &str, bandwidth, ms| Link {
+        from: from.into(),
+        to: to.into(),
+        bandwidth: Bytes(bandwidth),
+        latency: Duration::from_millis(ms),
+    };
+    assert_eq!(world.links, [link("local", "cluster", 12_500_000_000, 31), link("head", "cluster", 100_000_000, 0)]);
+    let replicas: Vec<_> = world
+        .replicas
+        .iter()
+        .map(|replica| {
+            let places: Vec<&str> = replica.copies.iter().map(|copy| copy.place.as_str()).collect();
+            (replica.what.clone(), places, replica.sha256.is_some(), replica.size)
+        })
+        .collect();
+    let name = |name: &str| Replicated::Name(name.into());
+    assert_eq!(
+        replicas,
+        [
+            (
+                name("labels.csv"),
+                vec!["data/labels.csv", "/data/labels.csv", "https://mirror/labels.csv"],
+                true,
+                Some(12_000_000)
+            ),
+            (name("notes.txt"), vec!["notes/today.txt"], false, None),
+            (name("images/a.jpg"), vec!["/data/images/a.jpg"], true, None),
+            (Replicated::Directory("images/".into()), vec!["/data/images/"], false, None),
+            (Replicated::Pattern(r"([^/]*)\.npy".into()), vec!["clean/[0]"], false, None),
+            (Replicated::Pattern(r"f\.(\d+)".into()), vec!["/parts/[1].bin"], false, None),
+        ]
+    );
+    let galaxy = world.transformation("galaxy").expect("a program");
+    let places: Vec<_> =
+        galaxy.places.iter().map(|place| (place.site.as_str(), place.staged, place.container.as_deref())).collect();
+    assert_eq!(places, [("cluster", false, Some("image")), ("local", true, Some("image"))]);
+    assert!(world.transformation("tool").expect("a program").places[0].staged, "nothing is installed behind a URL");
+    let image = world.container("image").expect("a container");
+    assert_eq!(
+        (image.image.as_str(), image.site.as_deref(), image.size),
+        ("galaxy.sif", Some("local"), Some(2_400_000_000))
+    );
+    assert_eq!(world.container("docker://python:3.12").map(|container| container.name.as_str()), Some("other"));
+}
+
+#[test]
+fn all_problems_of_a_catalogue_are_said_at_once() {
+    let text = r#"sits: {}
+sites:
+  a: {nodes: 2, cpus: 4, memory: 16 GB, stagin: b}
+  b: {cpus: 4, memory: 16 GB, data: condor_io, staging: q, scratch: {shared: true}}
+  d: {cpus: 4, groups: [{cpus: 1, memory: 1 GB}]}
+  e: {}
+links:
+  - {between: [a, b, c], bandwidth: 10 Gbit/s}
+  - {between: [local, b], bandwidth: 10 gb/s}
+  - {from: local, to: e2}
+replicas:
+  x: {at: {}}
+  ../y: data/y
+  z: {at: {locl: z}, sha256: 123}
+  "(": {regex: true, at: {local: z}}
+  w/: {at: {local: z}, sha256: e3b0}
+transformations:
+  tool: {at: {local: {staged: true}}}
+  other: {at: {local: /bin/x}, container: imge}
+containers: {image: {site: local}}
+"#;
+    let (_, diagnostics) = read(text);
+    insta::assert_snapshot!(said(text, &diagnostics).join("\n"), @r#"
+    1:1 a catalogue has no key `sits` (did you mean `sites`?)
+    3:41 a site has no key `stagin` (did you mean `staging`?)
+    4:37 `data` of a site cannot be `condor_io` (did you mean `condorio`?)
+    4:57 no site is called `q` (describe it under `sites:`, in this file or in one that is read before it)
+    4:69 a directory of a site has no path (write `path: /scratch/me`, as the site's own nodes see it)
+    5:7 nodes are described by `groups` or here, not both (move it into the groups)
+    6:3 the site `e` says nothing of itself (write for example `{nodes: 2, cpus: 8, memory: 32 GB}`)
+    8:15 `between` must be a list of two sites, as in `[local, cluster]` ()
+    9:38 `bandwidth`: `gb/s` is not a unit of bandwidth (did you mean `GB/s`?)
+    10:5 a link needs two sites and a bandwidth (write for example `{between: [local, cluster], bandwidth: 10 Gbit/s, latency: 5 ms}`)
+    10:23 no site is called `e2` (did you mean `e`?)
+    12:6 `x` has no copy anywhere (write where it is: `x: {at: {local: data/x}}`)
+    13:3 the name of a file leads out of the task's folder: `../y` has `..` in it (write a path below the task's own folder; results are collected from there)
+    14:12 no site is called `locl` (did you mean `local`?)
+    14:30 this is not a SHA-256 checksum (it is 64 hexadecimal digits, as `sha256sum FILE` prints them)
+    15:3 `(` is not a regular expression (without `regex: true`, `*` and `?` are patterns as in file names)
+    16:32 the checksums of several files are a map of names: `sha256: {a.jpg: …}` ()
+    18:15 where the program is on this site is missing (write `path: bin/galaxy`)
+    19:43 no container is called `imge` (did you mean `image`?)
+    20:21 the container `image` has no image (write for example `{image: tools.sif}` or `{image: docker://python:3.12}`)
+    "#);
+}
+
+#[test]
+fn a_file_that_declares_nothing_says_what_it_could() {
+    let (_, diagnostics) = read("site: {}\n");
+    let messages: Vec<&str> = diagnostics.iter().map(|diagnostic| diagnostic.message.as_str()).collect();
+    assert_eq!(messages, ["a catalogue has no key `site`", "the file declares nothing"]);
+}
+
+#[test]
+fn later_catalogues_win_by_name_and_may_name_the_sites_of_earlier_ones() {
+    let mut first =
+        good("sites: {a: {cpus: 1, memory: 1 GB}}\nreplicas: {x: x.csv, y: y.csv}\ncontainers: {i: i.sif}\n");
+    let text =
+        "sites: {b: {cpus: 1, memory: 1 GB}}\nlinks: [{between: [a, b], bandwidth: 1 GB/s}]\nreplicas: {x: z/x.csv}\n";
+    let (mut later, diagnostics) = read_after(text, &first);
+    assert_eq!(diagnostics, []);
+    assert_eq!(read(text).1.len(), 1, "alone it names a site that nobody describes");
+    later.rebase("../shared/");
+    first.merge(later);
+    let names: Vec<&str> = first.sites.iter().map(|site| site.name.as_str()).collect();
+    assert_eq!(names, ["a", "b"]);
+    let copies: Vec<&[Copy]> = first.replicas.iter().map(|replica| replica.copies.as_slice()).collect();
+    let local = |place: &str| [Copy { site: "local".into(), place: place.into() }];
+    assert_eq!(copies, [local("../shared/z/x.csv"), local("y.csv")]);
+}
+
+#[test]
+fn sixteen_nodes_with_ninety_six_devices_can_be_pretended() {
+    let text = "sites: {summit: {nodes: 16, cpus: 168, memory: 512 GB, disk: 1 TB, gpus: 6, gpu_memory: 16 GB, gpu_capability: 7.0}}";
+    let (Catalogue { sites, .. }, diagnostics) = read(text);
+    assert_eq!(diagnostics, []);
+    let nodes = &sites[0].nodes;
+    assert_eq!((nodes.len(), nodes[0].name.as_str(), nodes[15].name.as_str()), (16, "summit-01", "summit-16"));
+    assert_eq!(nodes.iter().map(|node| node.capacity.milli_cpus / 1000).sum::<u32>(), 2688);
+    assert_eq!(nodes.iter().map(|node| node.capacity.gpus.len()).sum::<usize>(), 96);
+    assert_eq!(nodes[3].capacity.gpus[5], Gpu { id: "5".into(), memory: Bytes(16_000_000_000), capability: 70 });
+}
+
+#[test]
+fn groups_of_nodes_make_a_mixed_site() {
+    let text = "
+sites:
+  mixed:
+    - {name: fat, nodes: 2, cpus: 64, memory: 1 TB}
+    - {cpus: 8, memory: 32 GB}
+    - {nodes: 2, cpus: 4, memory: 16 GB, gpus: 1}
+";
+    let (Catalogue { sites, .. }, diagnostics) = read(text);
+    assert_eq!(diagnostics, []);
+    let names: Vec<&str> = sites[0].nodes.iter().map(|node| node.name.as_str()).collect();
+    assert_eq!(names, ["fat-01", "fat-02", "mixed-01", "mixed-02", "mixed-03"]);
+    assert_eq!(sites[0].nodes[4].capacity.gpus.len(), 1);
+}
+
+#[test]
+fn a_site_that_cannot_be_read_is_left_out_and_said_why() {
+    let text = "sites: {a: {nodes: 2, cpu: 4, memory: 16 GB}, b: {cpus: 2, memory: 16}, c: {nodes: 0, cpus: 1, memory: 1 GB}, d: {cpus: 1}}";
+    let (Catalogue { sites, .. }, diagnostics) = read(text);
+    assert_eq!(sites, []);
+    let messages: Vec<&str> = diagnostics.iter().map(|diagnostic| diagnostic.message.as_str()).collect();
+    assert_eq!(
+        messages,
+        [
+            "a site has no key `cpu`",
+            "`memory`: `16` has no unit",
+            "`c` cannot have 0 nodes with 0 GPUs each",
+            "the site `d` does not say `memory` of its nodes",
+        ]
+    );
+    assert_eq!(diagnostics[0].help, ["did you mean `cpus`?"]);
+}
