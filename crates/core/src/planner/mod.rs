@@ -5,8 +5,10 @@
 //! of attempts, processes or the time.
 
 mod abstraction;
+pub mod cluster;
 mod draft;
 mod error;
+pub mod estimate;
 mod explain;
 mod layout;
 mod options;
@@ -30,7 +32,13 @@ pub fn plan(graph: &Abstract, catalogue: &Catalogue, options: &Options, done: &[
     let mut decisions = Vec::new();
     reduce::explain(graph, done, &mut decisions);
     let placement = place::place(graph, catalogue, options, done, &mut decisions)?;
-    let partition = Partition::none(graph);
+    let predicted = |partition: &Partition| {
+        let layout = lay_out(graph, &placement, partition, catalogue, options, done);
+        estimate::estimate(graph, &layout, catalogue, options)
+    };
+    let site_of = |task| placement.site_of(task);
+    let given = cluster::Given { graph, site_of: &site_of, done, options, estimate: &predicted };
+    let partition = cluster::cluster(&given, &mut decisions);
     if !partition.is_sound(graph) {
         return Err(PlanError::Entangled);
     }

@@ -1,0 +1,204 @@
+//! Nodes with CPUs, GPUs and memory, and what waits for them: who may start next, and where.
+//!
+//! Entries wait by what they need; of each need only the most urgent one is looked at, so that a start costs the number
+//! of different needs and a descent over the nodes, however many wait. It knows no time.
+
+use crate::site::Site;
+use rustc_hash::FxHashMap;
+use std::collections::BinaryHeap;
+
+/// What something holds while it runs.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub(super) struct Need {
+    pub(super) milli_cpus: u64,
+    pub(super) gpus: u64,
+    pub(super) memory: u64,
+}
+
+impl Need {
+    pub(super) fn fits(&self, room: &Need) -> bool {
+        self.milli_cpus <= room.milli_cpus && self.gpus <= room.gpus && self.memory <= room.memory
+    }
+
+    pub(super) fn max(&self, other: &Need) -> Need {
+        Need {
+            milli_cpus: self.milli_cpus.max(other.milli_cpus),
+            gpus: self.gpus.max(other.gpus),
+            memory: self.memory.max(other.memory),
+        }
+    }
+
+    pub(super) fn min(&self, other: &Need) -> Need {
+        Need {
+            milli_cpus: self.milli_cpus.min(other.milli_cpus),
+            gpus: self.gpus.min(other.gpus),
+            memory: self.memory.min(other.memory),
+        }
+    }
+
+    pub(super) fn plus(&self, other: &Need) -> Need {
+        Need {
+            milli_cpus: self.milli_cpus + other.milli_cpus,
+            gpus: self.gpus + other.gpus,
+            memory: self.memory.saturating_add(other.memory),
+        }
+    }
+}
+
+/// What each node of a site has; nodes without GPUs come first, so that what needs none leaves the others free.
+pub(super) fn nodes_of(site: &Site) -> Vec<Need> {
+    let mut nodes: Vec<Need> = site
+        .nodes
+        .iter()
+        .map(|node| Need {
+            milli_cpus: u64::from(node.capacity.milli_cpus),
+            gpus: node.capacity.gpus.len() as u64,
+            memory: node.capacity.memory.0,
+        })
+        .collect();
+    nodes.sort_by_key(|node| node.gpus);
+    nodes
+}
+
+/// A tree over nodes; inner ones hold the most of each that any below has.
+struct Nodes {
+    leaves: usize,
+    room: Vec<Need>,
+}
+
+impl Nodes {
+    fn new(nodes: &[Need]) -> Self {
+        let leaves = nodes.len().next_power_of_two();
+        let mut room = vec![Need::default(); 2 * leaves];
+        room[leaves..leaves + nodes.len()].copy_from_slice(nodes);
+        for at in (1..leaves).rev() {
+            room[at] = room[2 * at].max(&room[2 * at + 1]);
+        }
+        Self { leaves, room }
+    }
+
+    /// The first node that has room. An inner node may promise what no single node below it has, so this goes back up.
+    fn find(&self, need: &Need) -> Option<usize> {
+        let mut stack = vec![1];
+        while let Some(at) = stack.pop() {
+            if !need.fits(&self.room[at]) {
+                continue;
+            }
+            if at >= self.leaves {
+                return Some(at - self.leaves);
+            }
+            stack.push(2 * at + 1);
+            stack.push(2 * at);
+        }
+        None
+    }
+
+    fn set(&mut self, node: usize, room: Need) {
+        let mut at = self.leaves + node;
+        self.room[at] = room;
+        while at > 1 {
+            at /= 2;
+            self.room[at] = self.room[2 * at].max(&self.room[2 * at + 1]);
+        }
+    }
+}
+
+struct Class {
+    need: Need,
+    /// Urgency as ordered bits, then the lower number first.
+    waiting: BinaryHeap<(u64, std::cmp::Reverse<u32>)>,
+    /// Nothing of it fits until something is given back.
+    blocked: bool,
+    possible: bool,
+}
+
+/// Where something runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Held {
+    class: u32,
+    /// None: nothing is held, because nothing limits or nothing would ever suffice.
+    node: Option<u32>,
+}
+
+pub(super) struct Pool {
+    /// None: there is always room.
+    nodes: Option<Nodes>,
+    classes: Vec<Class>,
+    index: FxHashMap<Need, u32>,
+}
+
+impl Pool {
+    /// Without nodes nothing ever waits.
+    pub(super) fn new(nodes: &[Need]) -> Self {
+        let nodes = (!nodes.is_empty()).then(|| Nodes::new(nodes));
+        Self { nodes, classes: Vec::new(), index: FxHashMap::default() }
+    }
+
+    /// The most of everything that any node has; `None` without nodes.
+    pub(super) fn largest(&self) -> Option<Need> {
+        self.nodes.as_ref().map(|nodes| nodes.room[1])
+    }
+
+    /// Lets an entry wait. False when no node could ever take it: it will start at once and hold nothing.
+    pub(super) fn wait(&mut self, entry: u32, need: Need, urgency: f64) -> bool {
+        let need = self.rounded(need);
+        let class = *self.index.entry(need).or_insert_with(|| {
+            let possible = self.nodes.as_ref().is_none_or(|nodes| nodes.find(&need).is_some());
+            self.classes.push(Class { need, waiting: BinaryHeap::new(), blocked: false, possible });
+            self.classes.len() as u32 - 1
+        });
+        let class = &mut self.classes[class as usize];
+        class.waiting.push((urgency.max(0.0).to_bits(), std::cmp::Reverse(entry)));
+        class.possible
+    }
+
+    /// Memory is rounded up by at most an eighth, so that a million different amounts are a few needs.
+    fn rounded(&self, need: Need) -> Need {
+        let Some(largest) = self.largest() else { return Need::default() };
+        if !need.fits(&largest) {
+            return need;
+        }
+        let step = (need.memory.next_power_of_two() / 16).max(1);
+        Need { memory: need.memory.div_ceil(step).saturating_mul(step).min(largest.memory), ..need }
+    }
+
+    /// The most urgent entry that fits somewhere, now holding it.
+    pub(super) fn start(&mut self) -> Option<(u32, Held)> {
+        loop {
+            let candidates = self.classes.iter().enumerate().filter(|(_, class)| !class.blocked);
+            let best = candidates.filter_map(|(at, class)| Some((*class.waiting.peek()?, at))).max()?;
+            let class = &mut self.classes[best.1];
+            let held = match &mut self.nodes {
+                Some(nodes) if class.possible => match nodes.find(&class.need) {
+                    Some(node) => {
+                        let room = nodes.room[nodes.leaves + node];
+                        nodes.set(
+                            node,
+                            Need {
+                                milli_cpus: room.milli_cpus - class.need.milli_cpus,
+                                gpus: room.gpus - class.need.gpus,
+                                memory: room.memory - class.need.memory,
+                            },
+                        );
+                        Some(node as u32)
+                    }
+                    None => {
+                        class.blocked = true;
+                        continue;
+                    }
+                },
+                _ => None,
+            };
+            let (_, std::cmp::Reverse(entry)) = class.waiting.pop()?;
+            return Some((entry, Held { class: best.1 as u32, node: held }));
+        }
+    }
+
+    pub(super) fn give_back(&mut self, held: Held) {
+        let (Some(nodes), Some(node)) = (&mut self.nodes, held.node) else { return };
+        let need = self.classes[held.class as usize].need;
+        let room = nodes.room[nodes.leaves + node as usize];
+        nodes.set(node as usize, room.plus(&need));
+        self.classes.iter_mut().for_each(|class| class.blocked = false);
+    }
+}
