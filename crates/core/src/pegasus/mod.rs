@@ -29,6 +29,7 @@ pub use properties::{CatalogueFiles, Properties};
 pub use replicas::{FileFacts, PhysicalFile, Replicas};
 pub use world::catalogue;
 
+use crate::dax3;
 use crate::diagnostic::{Diagnostic, Findings};
 use decoder::Decoder;
 use std::borrow::Cow;
@@ -74,8 +75,15 @@ pub fn read<'t>(texts: &Texts<'t>, environment: &BTreeMap<String, String>) -> Re
     let properties = texts.properties.map(|text| Properties::parse(text.text)).unwrap_or_default();
     let variables = expand::Variables::new(environment, &properties);
     let mut findings = Findings::default();
-    let text = expand::expand(texts.workflow.text, &variables, &mut Decoder::new(&mut findings, None));
-    let mut model = workflow::decode(&text, &mut Decoder::new(&mut findings, None));
+    let old = dax3::is_dax(texts.workflow.text);
+    // In XML, `${NAME}` that is not set is for the shell of the job.
+    let mut unset = Findings::default();
+    let of_variables = if old { &mut unset } else { &mut findings };
+    let text = expand::expand(texts.workflow.text, &variables, &mut Decoder::new(of_variables, None));
+    let mut model = match old {
+        true => dax3::decode(&text, &mut findings),
+        false => workflow::decode(&text, &mut Decoder::new(&mut findings, None)),
+    };
     if let Some(model) = &mut model {
         model.properties = properties;
         for (catalogue, read) in [
@@ -86,6 +94,9 @@ pub fn read<'t>(texts: &Texts<'t>, environment: &BTreeMap<String, String>) -> Re
             let Some(catalogue) = catalogue else { continue };
             let raw = &mut Decoder::new(&mut findings, Some((catalogue.name, catalogue.text)));
             let expanded = expand::expand(catalogue.text, &variables, raw);
+            if dax3::catalogue(catalogue.name, &expanded, model, &mut findings) {
+                continue;
+            }
             let decoder = &mut Decoder::new(&mut findings, Some((catalogue.name, &expanded)));
             catalogues::file(&expanded, decoder, model, read);
         }

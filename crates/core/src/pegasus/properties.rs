@@ -113,7 +113,7 @@ impl Properties {
     pub(super) fn name_what_is_not_read(&self, decoder: &mut Decoder<'_>) {
         for kind in ["replica", "transformation", "site"] {
             if let Some(form) =
-                self.get(&format!("pegasus.catalog.{kind}")).filter(|form| !form.eq_ignore_ascii_case("yaml"))
+                self.get(&format!("pegasus.catalog.{kind}")).filter(|form| !is_read(kind, form))
             {
                 decoder.report(
                     Diagnostic::warning(CATALOGUE, None, format!("the {kind} catalogue is of the kind `{form}`, which is not read"))
@@ -122,6 +122,12 @@ impl Properties {
             }
         }
     }
+}
+
+/// YAML, and the text catalogues of Pegasus 4.
+fn is_read(kind: &str, form: &str) -> bool {
+    let form = form.to_ascii_lowercase();
+    matches!((kind, form.as_str()), (_, "yaml") | ("replica", "file" | "regex") | ("transformation", "text"))
 }
 
 /// The key ends at the first `=`, `:` or space that is not escaped; one `=` or `:` may follow the spaces.
