@@ -4,6 +4,8 @@
 
 use crate::ids::{AttemptId, Digest};
 use crate::units::Timestamp;
+use crate::workflow::Value;
+use crate::workflow::planned::{Cluster, Operation, SentImage};
 use crate::workflow::{Checkpoint, Limits, OutputKind};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -40,6 +42,34 @@ pub struct JobSpec {
     pub gpus: Vec<String>,
     /// Name of the node that the scheduler chose.
     pub node: String,
+    /// More than one command: files to be pulled and pushed, several tasks, or work on files alone.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub script: Option<Box<Script>>,
+}
+
+/// What a job does beside, or instead of, running its command.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Script {
+    pub work: ScriptWork,
+    /// Where outputs are copied to when they are there.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub push: Option<String>,
+    /// Of transfers.
+    pub threads: u32,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub image: Option<SentImage>,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ScriptWork {
+    /// The command of the spec.
+    Command,
+    Cluster {
+        cluster: Cluster,
+        params: BTreeMap<String, Value>,
+    },
+    Operation(Operation),
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -79,6 +109,8 @@ pub enum Source {
     Path(String),
     /// A result in the content-addressed store, found by the digest beside it.
     Object,
+    /// A copy at a staging site.
+    Remote(String),
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -213,4 +245,49 @@ pub struct Report {
     /// The last lines of stderr, only when the attempt did not succeed.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub stderr_tail: String,
+    /// What a script did, member by member and transfer by transfer.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub script: Option<Box<ScriptReport>>,
+}
+
+/// What a script did, as far as it came.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ScriptReport {
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub members: Vec<MemberReport>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub transfers: Vec<TransferReport>,
+}
+
+/// One task of a cluster.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MemberReport {
+    pub name: String,
+    pub ending: Ending,
+    pub started: Timestamp,
+    pub ended: Timestamp,
+    pub usage: Usage,
+    /// An earlier attempt did it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub earlier: bool,
+}
+
+/// Files that went one way together.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TransferReport {
+    pub what: TransferKind,
+    pub files: u64,
+    pub bytes: u64,
+    pub wall_us: u64,
+    /// Tries beyond the first, of all files together.
+    #[serde(default)]
+    pub retries: u64,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum TransferKind {
+    Pull,
+    Push,
+    Remove,
 }

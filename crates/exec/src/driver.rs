@@ -285,7 +285,8 @@ pub fn read_fields(project: &Project, queries: &[FieldQuery]) -> BTreeMap<(Strin
 pub fn path_of(project: &Project, file: &InputFile) -> PathBuf {
     match &file.source {
         Source::Path(path) => project.root().join(path),
-        Source::Object => object_path(&project.cache(), &file.digest),
+        // What is staged elsewhere is committed here too.
+        Source::Object | Source::Remote(_) => object_path(&project.cache(), &file.digest),
     }
 }
 

@@ -140,6 +140,7 @@ fn spec(job: usize) -> JobSpec {
         milli_cpus: 1000,
         gpus: Vec::new(),
         node: "here".into(),
+        script: None,
     }
 }
 

@@ -29,6 +29,10 @@ pub(crate) struct Checkpoints<'a> {
 impl<'a> Checkpoints<'a> {
     /// `None` when the task keeps no checkpoint.
     pub(crate) fn of(checkpoints: &Path, attempts: &'a Path, spec: &'a JobSpec) -> Option<Self> {
+        // The tasks inside a script keep theirs themselves.
+        if spec.script.is_some() {
+            return None;
+        }
         let job = spec.attempt.job;
         let folder = checkpoints.join(job.0.to_string());
         Some(Self { folder, attempts, job, declared: spec.checkpoint.as_ref()?, inputs: &spec.inputs })

@@ -134,7 +134,7 @@ impl Search<'_, '_> {
     fn input(&mut self, output: u32, path: &str, input: &InputFile, from: PathBuf) {
         let take = match input.source {
             Source::Object => Take::Leave,
-            Source::Path(_) => Take::Copy,
+            Source::Path(_) | Source::Remote(_) => Take::Copy,
         };
         let executable = fs::metadata(&from).is_ok_and(|file| file.mode() & 0o111 != 0);
         let file = OutputFile { output, path: path.into(), size: input.size, digest: input.digest, executable };

@@ -8,9 +8,9 @@ use crate::launcher::Shared;
 use crate::process::Left;
 use crate::queue::Work;
 use crate::table::Running;
-use crate::{Keep, Notice, prepare, sandbox};
+use crate::{Keep, Notice, prepare, sandbox, script};
 use crossbeam_channel::Sender;
-use tulpar_core::job::{Ending, JobSpec, OutputFile, Record, Report, Usage};
+use tulpar_core::job::{Ending, JobSpec, OutputFile, Record, Report, ScriptReport, Usage};
 use tulpar_core::units::Timestamp;
 
 /// A program that saved its state and wants to be continued says so with this code.
@@ -26,6 +26,9 @@ pub(crate) fn finish(shared: &Shared, mut running: Box<Running>, conclusions: &S
         remove_container(running.remove_container.take());
     }
     let ending = ending(&running);
+    if running.spec.script.is_some() {
+        return finish_script(shared, *running, ending);
+    }
     let collected = if ending.is_success() { collect_outputs(shared, &running) } else { Ok(Vec::new()) };
     // Before the outputs are moved away: a file may be both.
     save_checkpoint(shared, &running);
@@ -42,7 +45,8 @@ pub(crate) fn finish(shared: &Shared, mut running: Box<Running>, conclusions: &S
 /// Reports an attempt that left nothing to collect, without waking another thread for it. Others are given back.
 pub(crate) fn at_once(shared: &Shared, running: Running) -> Option<Running> {
     let spec = &running.spec;
-    if !spec.outputs.is_empty()
+    if spec.script.is_some()
+        || !spec.outputs.is_empty()
         || spec.checkpoint.is_some()
         || !spec.gpus.is_empty()
         || running.remove_container.is_some()
@@ -52,6 +56,26 @@ pub(crate) fn at_once(shared: &Shared, running: Running) -> Option<Running> {
     let ending = ending(&running);
     report(shared, running, ending, Vec::new());
     None
+}
+
+/// A script has collected its outputs itself, and knows better than its exit code how it ended.
+fn finish_script(shared: &Shared, mut running: Running, ending: Ending) {
+    let result = script::result(&running.folder.join("work"));
+    match (ending, result) {
+        (Ending::Exit(_), Some(result)) => {
+            (running.input_files, running.input_bytes) = (result.input_files, result.input_bytes);
+            let script = Some(Box::new(result.report));
+            report_with(shared, running, result.ending, result.outputs, script);
+        }
+        (Ending::Exit(0), None) => {
+            report(shared, running, Ending::Refused("the job ended without saying how".into()), Vec::new());
+        }
+        // Whoever ended it knows why; what it had done is told all the same.
+        (ending, result) => {
+            let script = result.map(|result| Box::new(result.report));
+            report_with(shared, running, ending, Vec::new(), script);
+        }
+    }
 }
 
 fn ending(running: &Running) -> Ending {
@@ -106,7 +130,17 @@ fn remove_container(words: Option<Vec<String>>) {
 }
 
 /// Says how it ended, then tidies up: whoever waits for the outputs does not wait for that.
-pub(crate) fn report(shared: &Shared, mut running: Running, ending: Ending, outputs: Vec<OutputFile>) {
+pub(crate) fn report(shared: &Shared, running: Running, ending: Ending, outputs: Vec<OutputFile>) {
+    report_with(shared, running, ending, outputs, None);
+}
+
+fn report_with(
+    shared: &Shared,
+    mut running: Running,
+    ending: Ending,
+    outputs: Vec<OutputFile>,
+    script: Option<Box<ScriptReport>>,
+) {
     let mut usage = running.usage;
     usage.wall_us = running.wall.as_micros() as u64;
     usage.peak_rss = usage.peak_rss.max(running.samples.peak_rss);
@@ -125,7 +159,7 @@ pub(crate) fn report(shared: &Shared, mut running: Running, ending: Ending, outp
     };
     let samples = running.samples.take();
     let ended = Timestamp(running.started.0 + usage.wall_us);
-    let report = Report { ending, started: running.started, ended, usage, outputs, stderr_tail };
+    let report = Report { ending, started: running.started, ended, usage, outputs, stderr_tail, script };
     let inputs = (running.input_files, running.input_bytes);
     deliver(shared, &running.spec, report, samples, inputs);
     shared.queue.push([Work::Tidy { folder: running.folder, keep_work }]);
@@ -149,6 +183,7 @@ pub(crate) fn report_unstarted(shared: &Shared, spec: &JobSpec, ending: Ending) 
         usage: Usage::default(),
         outputs: Vec::new(),
         stderr_tail: String::new(),
+        script: None,
     };
     deliver(shared, spec, report, Vec::new(), (0, 0));
 }

@@ -70,7 +70,7 @@ impl Shower<'_> {
                     Source::Object => {
                         rustix::fs::linkat(rustix::fs::CWD, from.as_str(), folder, name, AtFlags::empty())
                     }
-                    Source::Path(_) => Err(rustix::io::Errno::XDEV),
+                    Source::Path(_) | Source::Remote(_) => Err(rustix::io::Errno::XDEV),
                 };
                 // Another file system, too many links, a file system without them.
                 if linked.is_err_and(|error| !matches!(error, rustix::io::Errno::EXIST | rustix::io::Errno::NOENT)) {
@@ -120,6 +120,8 @@ impl Shower<'_> {
     fn source(&self, file: &InputFile, project: &str, from: &mut String) {
         from.clear();
         match &file.source {
+            // Only a script takes these, and pulls them first; shown as they are they would not be found.
+            Source::Remote(url) => from.push_str(url),
             Source::Path(path) if path.starts_with('/') => from.push_str(path),
             Source::Path(path) => {
                 from.push_str(project);

@@ -5,7 +5,7 @@ use crate::environment::{self, Variables};
 use crate::gpu::Gpus;
 use crate::guard::Guard;
 use crate::inputs::Shower;
-use crate::marker::Owner;
+use crate::marker::{Marker, Owner};
 use crate::objects::Objects;
 use crate::queue::{Queue, Work};
 use crate::records::Records;
@@ -30,6 +30,8 @@ pub(crate) struct Shared {
     pub(crate) folders: Folders,
     pub(crate) options: Options,
     pub(crate) owner: Owner,
+    /// Inside a job, the mark that all processes of the job carry.
+    pub(crate) inherited: Option<Marker>,
     pub(crate) serial: AtomicU32,
     pub(crate) host: String,
     pub(crate) outside: Variables,
@@ -116,6 +118,7 @@ impl Launcher {
         let guard = options.guard.as_ref().map(|arguments| Guard::start(arguments, instance)).transpose()?;
         let shared = Arc::new(Shared {
             owner: Owner::driver(&options.run, instance),
+            inherited: options.inside.then(|| Marker::of_process(std::process::id() as i32)).flatten(),
             serial: AtomicU32::new(0),
             host: rustix::system::uname().nodename().to_string_lossy().into_owned(),
             outside: environment::outside(std::env::vars_os()),
@@ -186,6 +189,11 @@ impl Launcher {
         }
     }
 
+    pub fn cancel_all(&self, why: Ending) {
+        let all: Vec<AttemptId> = self.shared.table().stages.keys().copied().collect();
+        self.cancel(&all, why);
+    }
+
     /// Ends everything as [`Launcher::cancel`] does, waits for the reports, and leaves no process behind.
     pub fn shutdown(mut self) {
         self.close();
@@ -193,8 +201,7 @@ impl Launcher {
 
     fn close(&mut self) {
         let Some(watch) = self.watch.take() else { return };
-        let all: Vec<AttemptId> = self.shared.table().stages.keys().copied().collect();
-        self.cancel(&all, Ending::Cancelled);
+        self.cancel_all(Ending::Cancelled);
         {
             let mut table = self.shared.table();
             while !table.stages.is_empty() {

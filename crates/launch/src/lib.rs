@@ -27,12 +27,16 @@ mod records;
 mod refusal;
 mod sample;
 mod sandbox;
+mod script;
+mod signals;
 mod spawn;
 mod table;
 mod watch;
 
 pub use guard::{guard_main, kill_leftovers};
 pub use launcher::Launcher;
+pub use script::script_main;
+pub use signals::StopSignals;
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -69,6 +73,10 @@ pub struct Options {
     pub secrets: Box<Secrets>,
     /// Arguments with which this very program runs [`guard_main`]; `None` goes without a guard.
     pub guard: Option<Vec<String>>,
+    /// Arguments with which this very program runs [`script_main`]; without, jobs that are more than a command are refused.
+    pub script: Option<Vec<String>>,
+    /// Inside a job: processes carry the mark of that job and write into its streams.
+    pub inside: bool,
 }
 
 impl Options {
@@ -80,6 +88,8 @@ impl Options {
             keep_sandboxes: Keep::Failed,
             secrets: Box::new(|_| None),
             guard: None,
+            script: None,
+            inside: false,
         }
     }
 }

@@ -9,7 +9,7 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use tulpar_core::job::{Ending, JobSpec, Report};
-use tulpar_launch::{Folders, Launcher, Notice, Options, guard_main};
+use tulpar_launch::{Folders, Launcher, Notice, Options, StopSignals, guard_main, script_main};
 
 const USAGE: &str = "usage: tulpar-launch [--folder DIR] [--run NAME] JOB.json   (`-` reads the job from stdin)";
 
@@ -26,6 +26,10 @@ fn main() -> ExitCode {
     {
         guard_main(run);
         return ExitCode::SUCCESS;
+    }
+    if words == ["__script"] {
+        let code = script_main(Box::new(|name| std::env::var(name).ok()));
+        return ExitCode::from(u8::try_from(code).unwrap_or(1));
     }
     let Some(arguments) = parse(words) else {
         eprintln!("{USAGE}");
@@ -92,6 +96,7 @@ fn run(arguments: Arguments, spec: JobSpec) -> std::io::Result<Report> {
     options.threads = 1;
     options.secrets = Box::new(|name| std::env::var(name).ok());
     options.guard = Some(vec!["__guard".into(), name]);
+    options.script = Some(vec!["__script".into()]);
     let attempt = spec.attempt;
     let launcher = std::sync::Arc::new(Launcher::start(folders, options, move |notice| drop(notices.send(notice)))?);
     launcher.launch(vec![Box::new(spec)]);
@@ -112,33 +117,4 @@ fn run(arguments: Arguments, spec: JobSpec) -> std::io::Result<Report> {
         .expect("a launcher answers for every attempt");
     drop(launcher);
     Ok(report)
-}
-
-/// SIGTERM, SIGINT and SIGHUP, taken by a thread instead of a handler.
-struct StopSignals(libc::sigset_t);
-
-impl StopSignals {
-    /// Before any other thread exists, so that all inherit it. Tasks get a clean mask.
-    fn block() -> Self {
-        // SAFETY: plain data, and pointers to it.
-        unsafe {
-            let mut signals: libc::sigset_t = std::mem::zeroed();
-            libc::sigemptyset(&mut signals);
-            for signal in [libc::SIGTERM, libc::SIGINT, libc::SIGHUP] {
-                libc::sigaddset(&mut signals, signal);
-            }
-            libc::pthread_sigmask(libc::SIG_BLOCK, &signals, std::ptr::null_mut());
-            Self(signals)
-        }
-    }
-
-    fn then(self, act: impl Fn() + Send + 'static) {
-        std::thread::spawn(move || {
-            let mut signal = 0;
-            // SAFETY: both point to living locals.
-            while unsafe { libc::sigwait(&self.0, &mut signal) } == 0 {
-                act();
-            }
-        });
-    }
 }

@@ -10,7 +10,7 @@ use crate::refusal::Refusal;
 use crate::sample::Samples;
 use crate::spawn::{self, Apart, Program, SpawnError};
 use crate::table::{Alarm, Running, Stage};
-use crate::{Notice, command, finish, process, sandbox};
+use crate::{Notice, command, finish, process, sandbox, script};
 use rustix::event::epoll;
 use std::ffi::CString;
 use std::io;
@@ -129,7 +129,7 @@ struct Started {
 
 fn try_start(shared: &Shared, spec: &JobSpec, serial: u32) -> Result<Started, Refusal> {
     command::check_one_environment(spec)?;
-    let marker = shared.owner.mark(serial);
+    let marker = shared.inherited.unwrap_or_else(|| shared.owner.mark(serial));
     let checkpoints = Checkpoints::of(&shared.folders.checkpoints, &shared.folders.attempts, spec);
     let shared_checkpoints = checkpoints.as_ref().map(Checkpoints::shared_folder);
     let variables = variables(shared, spec, marker, shared_checkpoints.as_deref())?;
@@ -142,11 +142,21 @@ fn try_start(shared: &Shared, spec: &JobSpec, serial: u32) -> Result<Started, Re
     if let Some(checkpoints) = &checkpoints {
         checkpoints.restore(&work).map_err(Refusal::Checkpoint)?;
     }
-    let shown = shared.shower(&work).show(&spec.inputs)?;
-    make_room(&work, &spec.outputs)?;
+    let shown = if spec.script.is_some() {
+        write_script(shared, spec, &work)?;
+        (0, 0)
+    } else {
+        let shown = shared.shower(&work).show(&spec.inputs)?;
+        make_room(&work, &spec.outputs)?;
+        shown
+    };
     let mut command = Command { shared, spec, work: &work, variables, prefix: Vec::new(), remove_container: None };
     command.enter_environments()?;
-    let streams = [shared.nothing.as_raw_fd(), sandbox.stdout.as_raw_fd(), sandbox.stderr.as_raw_fd()];
+    let streams = if shared.options.inside {
+        [shared.nothing.as_raw_fd(), libc::STDOUT_FILENO, libc::STDERR_FILENO]
+    } else {
+        [shared.nothing.as_raw_fd(), sandbox.stdout.as_raw_fd(), sandbox.stderr.as_raw_fd()]
+    };
     let words = command.words(shared_checkpoints.as_deref(), marker)?;
     let at = now();
     let clock = Instant::now();
@@ -162,6 +172,20 @@ fn try_start(shared: &Shared, spec: &JobSpec, serial: u32) -> Result<Started, Re
     };
     let remove_container = command.remove_container.take();
     Ok(Started { folder: sandbox.folder, secrets, remove_container, shown, child, clock, at })
+}
+
+/// A job that is more than a command becomes a process of this very program, which finds all it needs in its folder.
+fn write_script(shared: &Shared, spec: &JobSpec, work: &Path) -> Result<(), Refusal> {
+    let told = script::Told {
+        spec: spec.clone(),
+        project: shared.folders.project.clone(),
+        objects: shared.folders.objects.clone(),
+        checkpoints: shared.folders.checkpoints.clone(),
+        attempts: shared.folders.attempts.join("inside").join(spec.attempt.job.0.to_string()),
+        run: shared.options.run.clone(),
+        keep: shared.options.keep_sandboxes.into(),
+    };
+    script::write(work, &told).map_err(Refusal::sandbox("writing its script"))
 }
 
 /// The folders that outputs go into are there before the task is, as `> clean/part-1.csv` expects.
@@ -189,7 +213,13 @@ fn variables(
     checkpoints: Option<&Path>,
 ) -> Result<Variables, Refusal> {
     let told = Told { run: &shared.options.run, marker, checkpoints };
-    environment::variables(&shared.outside, spec, &told, &*shared.options.secrets)
+    let mut variables = environment::variables(&shared.outside, spec, &told, &*shared.options.secrets)?;
+    if spec.script.is_some()
+        && let Some(token) = (shared.options.secrets)(script::TOKEN)
+    {
+        variables.insert(script::TOKEN.into(), token);
+    }
+    Ok(variables)
 }
 
 struct Command<'a> {
@@ -204,6 +234,9 @@ struct Command<'a> {
 
 impl Command<'_> {
     fn enter_environments(&mut self) -> Result<(), Refusal> {
+        if self.spec.script.is_some() {
+            return Ok(());
+        }
         let project = &self.shared.folders.project;
         if let Some(venv) = &self.spec.venv {
             command::enter_venv(venv, project, &mut self.variables)?;
@@ -217,6 +250,11 @@ impl Command<'_> {
     }
 
     fn words(&mut self, checkpoints: Option<&Path>, marker: Marker) -> Result<Vec<String>, Refusal> {
+        if self.spec.script.is_some() {
+            let arguments = self.shared.options.script.as_ref().ok_or(Refusal::NoScripts)?;
+            let program = std::env::current_exe().map_err(Refusal::sandbox("finding this program"))?;
+            return Ok(std::iter::once(program.to_string_lossy().into_owned()).chain(arguments.clone()).collect());
+        }
         // What a shell reads before the line can change what its words mean; inside another environment we cannot look.
         let needs_shell = self.spec.container.is_some()
             || !self.prefix.is_empty()

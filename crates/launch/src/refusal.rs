@@ -14,6 +14,8 @@ pub(crate) enum Refusal {
     BelowAnInput(String),
     #[error("the sandbox cannot be prepared: {what}: {error}")]
     Sandbox { what: String, error: io::Error },
+    #[error("this launcher runs single commands only; use one that was started for whole jobs")]
+    NoScripts,
     #[error("the command is empty: write what to run")]
     NothingToRun,
     #[error("the command, a variable or a path holds a zero byte, which no program can be given")]

@@ -155,6 +155,10 @@ impl Watch<'_> {
 
     /// Takes note of every process that the kernel gave to us since the last look.
     pub(crate) fn adopt(&mut self, table: &mut Table) {
+        // Inside a job all of its processes carry one mark: whoever watches the job ends what is left.
+        if self.shared.inherited.is_some() {
+            return;
+        }
         for pid in self.adopted.read(&mut self.buffer) {
             if table.strays.contains_key(&pid) {
                 continue;

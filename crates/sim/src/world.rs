@@ -211,5 +211,5 @@ impl World {
 fn report(started: Timestamp, ended: Timestamp, ending: Ending, outputs: Vec<OutputFile>) -> Box<Report> {
     let wall_us = ended.since(started).as_micros() as u64;
     let usage = Usage { wall_us, user_us: wall_us, ..Usage::default() };
-    Box::new(Report { ending, started, ended, usage, outputs, stderr_tail: String::new() })
+    Box::new(Report { ending, started, ended, usage, outputs, stderr_tail: String::new(), script: None })
 }

@@ -27,6 +27,11 @@ pub use server::{ServeOptions, Server};
 pub use session::{Entry, Transfers};
 pub use types::{How, LinkMode, Moved, Options, Progress, Sha256Digest, Transfer};
 
+/// The SHA-256 of a local file.
+pub fn sha256_of(path: &std::path::Path) -> std::io::Result<Sha256Digest> {
+    target::hash_file(path, &|| true).map(|(_, digest)| digest)
+}
+
 /// Moves a list once. Whoever moves several lists keeps a [`Transfers`], and with it the open connections.
 pub fn transfer(list: &[Transfer], options: &Options) -> Vec<Result<Moved, TransferError>> {
     Transfers::new(options.clone()).transfer(list)

@@ -273,10 +273,7 @@ fn source(task: &Task, input: &str) -> Option<FileSource> {
 }
 
 fn templates(task: &Task) -> impl Iterator<Item = &Template> {
-    let command: Vec<&Template> = match &task.run {
-        Run::Shell(line) => vec![line],
-        Run::Arguments(arguments) => arguments.iter().collect(),
-    };
+    let command: Vec<&Template> = task.run.templates().iter().collect();
     let variables = task.settings.environment.variables.values();
     command.into_iter().chain(variables).chain(task.outputs.iter().map(|output| &output.path))
 }

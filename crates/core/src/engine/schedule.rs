@@ -45,6 +45,7 @@ impl Engine {
             usage: Usage::default(),
             outputs: Vec::new(),
             stderr_tail: String::new(),
+            script: None,
         };
         self.ended(now, attempt, Box::new(report), step);
     }

@@ -156,7 +156,7 @@ impl Engine {
 
     /// A forced task does not read the cache, but what it makes may be reused later.
     fn cacheable(&self, set: SetId) -> bool {
-        self.plan().task(set).settings.cache == crate::workflow::Caching::On
+        self.plan().task(set).settings.cache != crate::workflow::Caching::Off
     }
 
     fn cancel(&mut self, now: Timestamp, job: JobId, step: &mut Step) {

@@ -9,7 +9,8 @@ mod spec;
 
 pub use graph::{Graph, Target};
 pub use scatter::{Bound, ResolvedAxis, ResolvedValues};
-pub use spec::SpecContext;
+pub(crate) use spec::number_name;
+pub use spec::{SpecContext, member_spec};
 
 use crate::ids::{Digest, SetId};
 use crate::job::{InputFile, Source};
@@ -85,6 +86,9 @@ impl Plan {
             FileSource::Data(_) => None,
         };
         producers.extend(task.inputs.iter().filter_map(|input| output(&input.source)));
+        if let Some(planned) = task.run.planned() {
+            producers.extend(planned.further.values().flatten().filter_map(output));
+        }
         producers.extend(self.dynamic_sources(set));
         producers.sort_unstable();
         producers.dedup();

@@ -3,11 +3,13 @@
 use super::graph::Graph;
 use super::scatter::{self, Bound};
 use crate::event::Key;
-use crate::ids::{AttemptId, Digest, JobId};
-use crate::job::{CommandLine, InputFile, InputFiles, JobSpec, OutputFile, OutputSpec, Source};
+use crate::ids::{AttemptId, Digest, JobId, SetId};
+use crate::job::{CommandLine, InputFile, InputFiles, JobSpec, OutputFile, OutputSpec, Script, ScriptWork, Source};
 use crate::resources::Request;
+use crate::workflow::planned::{self, Member, Operation, Planned, Work};
 use crate::workflow::template::{self, TemplateError, Values};
 use crate::workflow::{FileSource, Limits, OutputKind, Run, Settings, Task, Template, Value};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// What is needed to say what a job is: the graph, and what the jobs above it have left.
@@ -28,36 +30,27 @@ impl<'a> SpecContext<'a> {
         gpus: Vec<String>,
     ) -> Result<JobSpec, TemplateError> {
         let task = self.task(attempt.job);
-        let environment = &task.settings.environment;
-        let names = self.names(attempt.job);
-        let command = names.command(task)?;
-        let lists: Vec<String> = names.lists(task);
-        let variables = environment.variables.iter().map(|(name, value)| (name.clone(), names.plain(value))).collect();
-        let outputs = names.outputs;
-        let inputs = names
-            .inputs
-            .into_iter()
-            .map(|input| {
-                let list = lists.contains(&input.name).then(|| list_path(&input.name));
-                InputFiles { list, ..input }
-            })
-            .collect();
-        Ok(JobSpec {
-            attempt,
-            name: self.graph.name(attempt.job),
-            command,
-            variables,
-            secrets: environment.secrets.clone(),
-            container: environment.container.clone(),
-            venv: environment.venv.clone(),
-            conda: environment.conda.clone(),
-            inputs,
-            outputs,
-            checkpoint: task.settings.checkpoint.clone(),
-            limits: Limits { memory: request.memory, time: request.time, grace: task.settings.grace },
-            milli_cpus: request.milli_cpus,
-            gpus,
-            node: node.to_owned(),
+        let mut spec = self.names(attempt.job).spec(attempt, self.graph.name(attempt.job), request, node, gpus)?;
+        spec.script = task.run.planned().and_then(|planned| self.script(planned, &spec.name)).map(Box::new);
+        Ok(spec)
+    }
+
+    /// What a planned job does beyond its command, if anything.
+    fn script(&self, planned: &Planned, name: &str) -> Option<Script> {
+        let work = match &planned.work {
+            Work::Task(_) if planned.staging.is_none() && planned.image.is_none() => return None,
+            Work::Task(_) => ScriptWork::Command,
+            Work::Cluster(cluster) => {
+                ScriptWork::Cluster { cluster: cluster.clone(), params: self.graph.plan().workflow.params.clone() }
+            }
+            Work::Operation(operation) => ScriptWork::Operation(operation.clone()),
+        };
+        let push = planned.staging.as_ref().filter(|_| pushes(&planned.work));
+        Some(Script {
+            work,
+            push: push.map(|staging| format!("{}/{}", staging.url, planned::job_folder(name))),
+            threads: planned.staging.as_ref().map_or(1, |staging| staging.threads),
+            image: planned.image.clone(),
         })
     }
 
@@ -65,7 +58,8 @@ impl<'a> SpecContext<'a> {
     pub fn key(&self, job: JobId) -> Key {
         let task = self.task(job);
         let names = self.names(job);
-        let command = match names.command(task) {
+        let command = match names.command() {
+            Ok(_) if is_cluster(&task.run) => serde_json::to_string(&task.run).expect("a cluster is plain data"),
             Ok(CommandLine::Shell { shell, line }) => format!("{shell} -c {line}"),
             Ok(CommandLine::Arguments(arguments)) => serde_json::to_string(&arguments).expect("strings are plain data"),
             // It will be refused before it runs, so its key is never used.
@@ -91,7 +85,15 @@ impl<'a> SpecContext<'a> {
             .task(job)
             .inputs
             .iter()
-            .map(|input| InputFiles { name: input.name.clone(), files: self.files(job, input.source), list: None })
+            .enumerate()
+            .map(|(position, input)| {
+                let mut files = self.files(job, input.source);
+                if let Some(further) = further(self.task(job), position) {
+                    let rest = further.iter().map(|source| self.files(job, *source));
+                    files = std::iter::once(files).chain(rest).flat_map(|files| files.to_vec()).collect();
+                }
+                InputFiles { name: input.name.clone(), files, list: None }
+            })
             .collect();
         for axis in self.graph.axes_of(self.graph.set_of(job)) {
             let Some(name) = axis.names.first() else { continue };
@@ -110,7 +112,10 @@ impl<'a> SpecContext<'a> {
         match self.graph.variable(job, name) {
             Some(Bound::Value(value)) => Some(value),
             Some(other) => Some(Value::Text(other.label())),
-            None => self.graph.plan().workflow.params.get(name).cloned(),
+            None => {
+                let fixed = self.task(job).run.planned().and_then(|planned| planned.values.get(name));
+                fixed.or_else(|| self.graph.plan().workflow.params.get(name)).cloned()
+            }
         }
     }
 
@@ -130,7 +135,7 @@ impl<'a> SpecContext<'a> {
                 .filter(|file| file.output == output)
                 .map(|file| InputFile {
                     path: file.path.clone(),
-                    source: Source::Object,
+                    source: self.source_of(task, file),
                     size: file.size,
                     digest: file.digest,
                 })
@@ -138,27 +143,41 @@ impl<'a> SpecContext<'a> {
         }
     }
 
+    /// Where a consumer finds a result: where its producer pushed it to, if it did.
+    fn source_of(&self, producer: SetId, file: &OutputFile) -> Source {
+        let task = self.graph.plan().task(producer);
+        let planned = task.run.planned().filter(|planned| pushes(&planned.work));
+        match planned.and_then(|planned| planned.staging.as_ref()) {
+            Some(staging) => Source::Remote(format!(
+                "{}/{}",
+                staging.url,
+                planned::staged_result(&task.name, file.output, &file.path)
+            )),
+            None => Source::Object,
+        }
+    }
+
     fn names(&self, job: JobId) -> Names<'a> {
-        let mut names = Names { context: *self, job, inputs: self.inputs(job), outputs: Vec::new() };
-        names.outputs = self
-            .task(job)
-            .outputs
-            .iter()
-            .map(|output| OutputSpec {
-                name: output.name.clone(),
-                path: names.plain(&output.path).trim_end_matches('/').to_owned(),
-                kind: output.kind,
-                optional: output.optional,
-            })
-            .collect();
-        names
+        let context = *self;
+        let number = move |name: &str| context.number(job, name);
+        Names::new(self.task(job), self.inputs(job), move |name| context.value(job, name), number)
+    }
+
+    /// The number of the file that a scatter variable stands for, counted from 1.
+    fn number(&self, job: JobId, name: &str) -> Option<u32> {
+        if let Some(planned) = self.task(job).run.planned() {
+            return numbered(&planned.values, name);
+        }
+        let axes = self.graph.axes_of(self.graph.set_of(job));
+        let rows = scatter::rows(axes, self.graph.index_of(job));
+        axes.iter().zip(rows).find_map(|(axis, row)| axis.names.iter().any(|other| other == name).then_some(row + 1))
     }
 
     /// Declared inputs come first and in their order; those of scatter variables follow.
     fn input_digest(&self, job: JobId, position: usize, input: &InputFiles) -> Digest {
         let declared = self.task(job).inputs.get(position);
         match declared.map(|input| input.source) {
-            Some(FileSource::Data(data)) => self.graph.data_digest(data),
+            Some(FileSource::Data(data)) if further(self.task(job), position).is_none() => self.graph.data_digest(data),
             _ => files_digest(&input.files),
         }
     }
@@ -183,25 +202,68 @@ impl<'a> SpecContext<'a> {
     }
 }
 
+/// Of other operations, what they leave stays where they put it.
+fn pushes(work: &Work) -> bool {
+    matches!(work, Work::Task(_) | Work::Cluster(_) | Work::Operation(Operation::Transfer))
+}
+
+fn is_cluster(run: &Run) -> bool {
+    matches!(run.planned(), Some(Planned { work: Work::Cluster(_), .. }))
+}
+
+/// The sources of an input beside its first.
+pub(super) fn further(task: &Task, position: usize) -> Option<&[FileSource]> {
+    task.run.planned()?.further.get(&u32::try_from(position).ok()?).map(Vec::as_slice)
+}
+
 /// The content of some files under their names, whatever their order.
 pub(super) fn files_digest(files: &[InputFile]) -> Digest {
     crate::key::files_digest(files.iter().map(|file| (file.path.as_str(), file.digest)))
 }
 
-/// What the names in a job's templates mean.
+/// What the names in a task's templates mean.
 struct Names<'a> {
-    context: SpecContext<'a>,
-    job: JobId,
+    task: &'a Task,
     inputs: Vec<InputFiles>,
     outputs: Vec<OutputSpec>,
+    value: Box<dyn Fn(&str) -> Option<Value> + 'a>,
+    /// The number of the file that a scatter variable stands for, counted from 1.
+    number: Box<dyn Fn(&str) -> Option<u32> + 'a>,
 }
 
-impl Names<'_> {
-    fn command(&self, task: &Task) -> Result<CommandLine, TemplateError> {
+impl<'a> Names<'a> {
+    fn new(
+        task: &'a Task,
+        inputs: Vec<InputFiles>,
+        value: impl Fn(&str) -> Option<Value> + 'a,
+        number: impl Fn(&str) -> Option<u32> + 'a,
+    ) -> Self {
+        let mut names = Self { task, inputs, outputs: Vec::new(), value: Box::new(value), number: Box::new(number) };
+        names.outputs = task
+            .outputs
+            .iter()
+            .map(|output| OutputSpec {
+                name: output.name.clone(),
+                path: names.plain(&output.path).trim_end_matches('/').to_owned(),
+                kind: output.kind,
+                optional: output.optional,
+            })
+            .collect();
+        names
+    }
+
+    fn command(&self) -> Result<CommandLine, TemplateError> {
         let mut look_up = |name: &str, attribute: &str| self.look_up(name, attribute);
-        match &task.run {
+        let mut run = &self.task.run;
+        while let Run::Planned(planned) = run {
+            match &planned.work {
+                Work::Task(inner) => run = inner,
+                Work::Cluster(_) | Work::Operation(_) => return Ok(CommandLine::Arguments(Vec::new())),
+            }
+        }
+        match run {
             Run::Shell(line) => {
-                let shell = task.settings.shell.clone().unwrap_or_else(|| "sh".to_owned());
+                let shell = self.task.settings.shell.clone().unwrap_or_else(|| "sh".to_owned());
                 Ok(CommandLine::Shell { shell, line: template::shell(&line.0, &mut look_up)? })
             }
             Run::Arguments(arguments) => {
@@ -211,7 +273,49 @@ impl Names<'_> {
                 }
                 Ok(CommandLine::Arguments(words))
             }
+            Run::Planned(_) => unreachable!("unwrapped above"),
         }
+    }
+
+    /// Everything that is needed to run one attempt.
+    fn spec(
+        self,
+        attempt: AttemptId,
+        name: String,
+        request: &Request,
+        node: &str,
+        gpus: Vec<String>,
+    ) -> Result<JobSpec, TemplateError> {
+        let environment = &self.task.settings.environment;
+        let command = self.command()?;
+        let lists: Vec<String> = self.lists();
+        let variables = environment.variables.iter().map(|(name, value)| (name.clone(), self.plain(value))).collect();
+        let inputs = self
+            .inputs
+            .into_iter()
+            .map(|input| {
+                let list = lists.contains(&input.name).then(|| list_path(&input.name));
+                InputFiles { list, ..input }
+            })
+            .collect();
+        Ok(JobSpec {
+            attempt,
+            name,
+            command,
+            variables,
+            secrets: environment.secrets.clone(),
+            container: environment.container.clone(),
+            venv: environment.venv.clone(),
+            conda: environment.conda.clone(),
+            inputs,
+            outputs: self.outputs,
+            checkpoint: self.task.settings.checkpoint.clone(),
+            limits: Limits { memory: request.memory, time: request.time, grace: self.task.settings.grace },
+            milli_cpus: request.milli_cpus,
+            gpus,
+            node: node.to_owned(),
+            script: None,
+        })
     }
 
     /// Of paths and variables: reading has refused every name that is not known.
@@ -221,14 +325,12 @@ impl Names<'_> {
     }
 
     /// Inputs of which some template wants the list file.
-    fn lists(&self, task: &Task) -> Vec<String> {
-        let templates: Vec<&Template> = match &task.run {
-            Run::Shell(line) => vec![line],
-            Run::Arguments(arguments) => arguments.iter().collect(),
-        };
-        let variables = task.settings.environment.variables.values();
-        templates
-            .into_iter()
+    fn lists(&self) -> Vec<String> {
+        let variables = self.task.settings.environment.variables.values();
+        self.task
+            .run
+            .templates()
+            .iter()
             .chain(variables)
             .flat_map(|template| template::references(&template.0))
             .filter(|reference| reference.attribute == "list")
@@ -239,14 +341,7 @@ impl Names<'_> {
     fn input_values(&self, input: &InputFiles, attribute: &str) -> Option<Values<'static>> {
         match attribute {
             "list" => return Some(Values::one(list_path(&input.name))),
-            "index" => {
-                let axes = self.context.graph.axes_of(self.context.graph.set_of(self.job));
-                let row = axes
-                    .iter()
-                    .zip(scatter::rows(axes, self.context.graph.index_of(self.job)))
-                    .find_map(|(axis, row)| axis.names.contains(&input.name).then_some(row))?;
-                return Some(Values::one((row + 1).to_string()));
-            }
+            "index" => return Some(Values::one((self.number)(&input.name)?.to_string())),
             _ => {}
         }
         let paths: Vec<&str> = input.files.iter().map(|file| file.path.as_str()).collect();
@@ -263,15 +358,41 @@ impl Names<'_> {
         if let Some(output) = self.outputs.iter().find(|output| output.name == name) {
             return output_values(output, attribute);
         }
-        if let Some(value) = self.context.value(self.job, name) {
+        if let Some(value) = (self.value)(name) {
             return Some(Values::one(value.to_string()));
         }
-        let request = &self.context.task(self.job).settings.request;
+        let request = &self.task.settings.request;
         match name {
             "cpus" => Some(Values::one(request.milli_cpus.div_ceil(1000).to_string())),
             "gpus" => Some(Values::one(request.gpus.to_string())),
             _ => None,
         }
+    }
+}
+
+/// What one member of a cluster runs, now that the files of the members before it are known.
+pub fn member_spec(
+    member: &Member,
+    params: &BTreeMap<String, Value>,
+    inputs: Vec<InputFiles>,
+    attempt: AttemptId,
+    node: &str,
+    gpus: Vec<String>,
+) -> Result<JobSpec, TemplateError> {
+    let value = |name: &str| member.values.get(name).or_else(|| params.get(name)).cloned();
+    let names = Names::new(&member.task, inputs, value, |name| numbered(&member.values, name));
+    names.spec(attempt, member.task.name.clone(), &member.task.settings.request, node, gpus)
+}
+
+/// The name under which a planned task keeps the number of a file.
+pub(crate) fn number_name(variable: &str) -> String {
+    format!("{variable}.index")
+}
+
+fn numbered(values: &BTreeMap<String, Value>, variable: &str) -> Option<u32> {
+    match values.get(&number_name(variable))? {
+        Value::Integer(number) => u32::try_from(*number).ok(),
+        _ => None,
     }
 }
 

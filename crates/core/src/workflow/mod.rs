@@ -9,6 +9,7 @@ pub mod keys;
 pub mod model;
 mod outputs;
 pub(crate) mod paths;
+pub mod planned;
 mod read;
 pub(crate) mod reader;
 mod scatter;

@@ -264,6 +264,30 @@ pub enum Run {
     Shell(Template),
     /// A program and its arguments; no shell. An argument that is exactly `{input}` becomes one argument a file.
     Arguments(Vec<Template>),
+    /// What the planner made of it.
+    Planned(Box<super::planned::Planned>),
+}
+
+impl Run {
+    /// The texts that the user wrote.
+    pub fn templates(&self) -> &[Template] {
+        use super::planned::Work;
+        match self {
+            Run::Shell(line) => std::slice::from_ref(line),
+            Run::Arguments(arguments) => arguments,
+            Run::Planned(planned) => match &planned.work {
+                Work::Task(run) => run.templates(),
+                Work::Cluster(_) | Work::Operation(_) => &[],
+            },
+        }
+    }
+
+    pub fn planned(&self) -> Option<&super::planned::Planned> {
+        match self {
+            Run::Planned(planned) => Some(planned),
+            Run::Shell(_) | Run::Arguments(_) => None,
+        }
+    }
 }
 
 /// Everything a task says beside its data flow. Interned: a million tasks share a handful.
@@ -340,6 +364,8 @@ pub enum Caching {
     #[default]
     On,
     Off,
+    /// Results are kept for other runs, but the task runs: whoever planned has looked already.
+    Keep,
 }
 
 /// The software and variables that a task sees.

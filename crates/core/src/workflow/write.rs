@@ -117,6 +117,8 @@ fn task(out: &mut String, workflow: &Workflow, task: &Task, groups: &Groups) {
                 let _ = writeln!(out, "      - {}", quoted(&word.0));
             }
         }
+        // A plan is no workflow of a user's: it is never written as one.
+        Run::Planned(_) => out.push_str("    run: ':'\n"),
     }
 }
 

@@ -93,6 +93,7 @@ impl Bench {
             usage: Usage::default(),
             outputs,
             stderr_tail: String::new(),
+            script: None,
         };
         self.tell(Input::Ended { attempt, report: Box::new(report) })
     }

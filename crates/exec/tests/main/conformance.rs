@@ -40,6 +40,7 @@ fn spec(job: u32, line: &str) -> Box<JobSpec> {
         milli_cpus: 1000,
         gpus: Vec::new(),
         node: "here".into(),
+        script: None,
     })
 }
 

@@ -134,6 +134,7 @@ pub(super) fn spec(command: CommandLine) -> JobSpec {
         milli_cpus: 1000,
         gpus: Vec::new(),
         node: "here".into(),
+        script: None,
     }
 }
 

@@ -130,6 +130,7 @@ fn unseen_files(project: &Path, workflow: &Workflow) -> Vec<Diagnostic> {
         let texts: Vec<&str> = match &task.run {
             Run::Shell(line) => line.0.split_whitespace().collect(),
             Run::Arguments(words) => words.iter().map(|word| &*word.0).collect(),
+            Run::Planned(_) => Vec::new(),
         };
         for word in texts {
             let plain = !word.starts_with(['/', '-', '.']) && word.contains('.') && !word.contains(['{', '$', '*']);

@@ -3,7 +3,7 @@
 use super::paths_of::Known;
 use crate::diagnostic::{Diagnostic, Findings, LONG_COMMAND};
 use crate::workflow::template;
-use crate::workflow::{DataFile, FileSource, OutputKind, Run, Task, Template, Workflow};
+use crate::workflow::{DataFile, FileSource, OutputKind, Run, Task, Workflow};
 
 /// Linux refuses a single argument above 128 KiB, and a shell line is one; all arguments together may
 /// take about 2 MB. A margin is left for the rest of the command and for the environment.
@@ -15,10 +15,8 @@ pub(super) fn check(workflow: &Workflow, listings: Option<&[Vec<DataFile>]>, fin
         if task.inputs.is_empty() {
             continue;
         }
-        let (templates, limit): (&[Template], u64) = match &task.run {
-            Run::Shell(line) => (std::slice::from_ref(line), LONGEST_LINE),
-            Run::Arguments(arguments) => (arguments, LONGEST_ARGUMENTS),
-        };
+        let limit = if matches!(task.run, Run::Arguments(_)) { LONGEST_ARGUMENTS } else { LONGEST_LINE };
+        let templates = task.run.templates();
         for input in &task.inputs {
             let Some((files, bytes)) = size(workflow, listings, task, input.source).filter(|(_, bytes)| *bytes > limit)
             else {

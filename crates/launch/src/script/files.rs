@@ -1,0 +1,242 @@
+//! The files of a script: pulled into a pool, checked against what their maker wrote, pushed to where others find them.
+
+use super::{ScriptError, TOKEN, Told};
+use crate::Secrets;
+use crate::collect::hash_file;
+use crate::inputs::object_path;
+use std::collections::{BTreeMap, HashMap};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::Instant;
+use tulpar_core::ids::Digest;
+use tulpar_core::job::{InputFile, OutputFile, Source, TransferKind, TransferReport};
+use tulpar_transfer::{Credentials, ErrorKind, LinkMode, Location, Options, Secret, Transfer, Transfers};
+
+/// Copies that are not what their maker wrote are fetched again so often.
+const CHECKS: u32 = 3;
+/// The variable that names where images stay on a node.
+const NODE_FOLDER: &str = "TULPAR_NODE_CACHE";
+
+pub(super) struct Files {
+    project: PathBuf,
+    objects: PathBuf,
+    pool: PathBuf,
+    transfers: Transfers,
+    /// What is to be pulled: where to, from where, how large.
+    wanted: BTreeMap<PathBuf, (String, InputFile)>,
+    /// Images by the name that tasks give them.
+    pub(super) images: HashMap<String, InputFile>,
+    pub(super) done: Vec<TransferReport>,
+}
+
+impl Files {
+    pub(super) fn new(work: &Path, told: &Told, threads: u32, stopped: Arc<AtomicBool>, secrets: Arc<Secrets>) -> Self {
+        let credentials = Credentials::default().with_tokens(move |_| secrets(TOKEN).map(Secret::new));
+        let options = Options {
+            threads: threads.max(1) as usize,
+            cancel: stopped,
+            scratch: work.to_owned(),
+            links: LinkMode::Auto,
+            credentials,
+            ..Options::default()
+        };
+        Self {
+            project: told.project.clone(),
+            objects: told.objects.clone(),
+            pool: work.join("pool"),
+            transfers: Transfers::new(options),
+            wanted: BTreeMap::new(),
+            images: HashMap::new(),
+            done: Vec::new(),
+        }
+    }
+
+    pub(super) fn transfers(&self) -> &Transfers {
+        &self.transfers
+    }
+
+    /// Where a file that is here lies.
+    pub(super) fn path_of(&self, file: &InputFile) -> PathBuf {
+        match &file.source {
+            Source::Path(path) => self.project.join(path),
+            Source::Object => self.objects.join(object_path(&file.digest)),
+            Source::Remote(_) => self.pool.join(object_path(&file.digest)),
+        }
+    }
+
+    /// Notes what has to be pulled, and says where it will be.
+    pub(super) fn want(&mut self, files: &mut [InputFile]) {
+        for file in files {
+            let Source::Remote(url) = &file.source else { continue };
+            let to = self.path_of(file);
+            let here = Source::Path(to.to_string_lossy().into_owned());
+            let url = url.clone();
+            self.wanted.entry(to).or_insert_with(|| (url, file.clone()));
+            file.source = here;
+        }
+    }
+
+    /// An image is pulled for this job, or once for all jobs of this node.
+    pub(super) fn want_image(&mut self, file: &mut [InputFile], once: bool) {
+        let Some(folder) = once.then(node_folder).flatten() else { return self.want(file) };
+        for file in file {
+            let Source::Remote(url) = &file.source else { continue };
+            let to = folder.join(object_path(&file.digest));
+            if !to.is_file() {
+                self.wanted.insert(to.clone(), (url.clone(), file.clone()));
+            }
+            file.source = Source::Path(to.to_string_lossy().into_owned());
+        }
+    }
+
+    /// Pulls what is wanted; every file is then what its maker wrote. Gives files and bytes.
+    pub(super) fn pull(&mut self) -> Result<(u64, u64), ScriptError> {
+        let mut left: Vec<(PathBuf, (String, InputFile))> = std::mem::take(&mut self.wanted).into_iter().collect();
+        let all = (left.len() as u64, left.iter().map(|(_, (_, file))| file.size).sum::<u64>());
+        if left.is_empty() {
+            return Ok(all);
+        }
+        let begun = Instant::now();
+        let mut retries = 0;
+        for check in 0..CHECKS {
+            let list = left
+                .iter()
+                .map(|(to, (url, file))| {
+                    let from = location(url)?;
+                    Ok(Transfer { size: Some(file.size), executable: true, ..Transfer::new(from, to.clone()) })
+                })
+                .collect::<Result<Vec<_>, ScriptError>>()?;
+            retries += self.transfer(&list)?;
+            left = damaged(left)?;
+            if left.is_empty() {
+                self.note(TransferKind::Pull, all, begun, retries);
+                return Ok(all);
+            }
+            retries += left.len() as u64;
+            for (to, (url, _)) in &left {
+                super::say(&format!("{url} is not what its maker wrote (fetch {}); fetching it again", check + 1));
+                let _ = std::fs::remove_file(to);
+            }
+        }
+        let (_, (url, file)) = &left[0];
+        Err(ScriptError::Moving(format!(
+            "{url} is damaged: `{}` should have the content {} and has not, after {CHECKS} fetches ({} files like it). \
+             Remove it there and run the task that makes it again",
+            file.path,
+            file.digest,
+            left.len()
+        )))
+    }
+
+    /// Copies outputs to where other jobs find them.
+    pub(super) fn push(&mut self, below: &str, outputs: &[OutputFile]) -> Result<(), ScriptError> {
+        let begun = Instant::now();
+        let list = outputs
+            .iter()
+            .map(|output| {
+                let from = self.objects.join(object_path(&output.digest));
+                let to = location(&format!("{below}/{}/{}", output.output, escape(&output.path)))?;
+                Ok(Transfer { size: Some(output.size), ..Transfer::new(from, to) })
+            })
+            .collect::<Result<Vec<_>, ScriptError>>()?;
+        let retries = self.transfer(&list)?;
+        let bytes = outputs.iter().map(|output| output.size).sum();
+        self.note(TransferKind::Push, (outputs.len() as u64, bytes), begun, retries);
+        Ok(())
+    }
+
+    /// Moves a list; the first that cannot be moved is the error. Gives how often something was tried again.
+    pub(super) fn transfer(&self, list: &[Transfer]) -> Result<u64, ScriptError> {
+        let mut retries = 0;
+        let results = self.transfers.transfer(list);
+        let failed = results.iter().filter(|result| result.is_err()).count();
+        for result in results {
+            match result {
+                Ok(moved) => retries += u64::from(moved.attempts.saturating_sub(1)),
+                Err(error) => {
+                    let more = if failed > 1 { format!(" (and {} more)", failed - 1) } else { String::new() };
+                    return Err(ScriptError::Moving(format!("{error}{more}")));
+                }
+            }
+        }
+        Ok(retries)
+    }
+
+    pub(super) fn remove(&mut self, urls: &[String]) -> Result<(), ScriptError> {
+        let begun = Instant::now();
+        let list = urls.iter().map(|url| location(url)).collect::<Result<Vec<_>, _>>()?;
+        for result in self.transfers.remove(&list) {
+            match result {
+                Err(error) if error.kind() != ErrorKind::NotFound => {
+                    return Err(ScriptError::Moving(error.to_string()));
+                }
+                _ => {}
+            }
+        }
+        self.note(TransferKind::Remove, (urls.len() as u64, 0), begun, 0);
+        Ok(())
+    }
+
+    pub(super) fn note(&mut self, what: TransferKind, (files, bytes): (u64, u64), begun: Instant, retries: u64) {
+        if files > 0 {
+            let wall_us = begun.elapsed().as_micros() as u64;
+            self.done.push(TransferReport { what, files, bytes, wall_us, retries });
+        }
+    }
+}
+
+pub(super) fn location(text: &str) -> Result<Location, ScriptError> {
+    Location::parse(text).map_err(|error| ScriptError::Moving(format!("{text}: {error}")))
+}
+
+/// A path as part of a URL.
+pub(super) fn escape(path: &str) -> String {
+    tulpar_core::workflow::planned::escape(path)
+}
+
+fn node_folder() -> Option<PathBuf> {
+    let folder = std::env::var_os(NODE_FOLDER).map(PathBuf::from);
+    folder.or_else(|| Some(PathBuf::from(std::env::var_os("HOME")?).join(".cache/tulpar/images")))
+}
+
+type Pulled = (PathBuf, (String, InputFile));
+
+/// Those whose content is not what it should be, found by as many threads as there are cores.
+fn damaged(pulled: Vec<Pulled>) -> Result<Vec<Pulled>, ScriptError> {
+    let next = AtomicUsize::new(0);
+    let check = || {
+        let mut bad = Vec::new();
+        while let Some((place, (to, (_, file)))) = {
+            let place = next.fetch_add(1, Ordering::Relaxed);
+            pulled.get(place).map(|pulled| (place, pulled))
+        } {
+            let (digest, _): (Digest, u64) =
+                hash_file(to).map_err(ScriptError::io(format!("reading {}", to.display())))?;
+            if digest != file.digest {
+                bad.push(place);
+            }
+        }
+        Ok::<_, ScriptError>(bad)
+    };
+    let cores = std::thread::available_parallelism().map_or(1, usize::from).min(8).min(pulled.len().div_ceil(16));
+    let mut bad: Vec<usize> = if cores < 2 {
+        check()?
+    } else {
+        std::thread::scope(|scope| {
+            let workers: Vec<_> = (0..cores).map(|_| scope.spawn(check)).collect();
+            let mut bad = Vec::new();
+            for worker in workers {
+                bad.extend(worker.join().expect("hashing does not panic")?);
+            }
+            Ok::<_, ScriptError>(bad)
+        })?
+    };
+    bad.sort_unstable();
+    Ok(pulled
+        .into_iter()
+        .enumerate()
+        .filter(|(place, _)| bad.binary_search(place).is_ok())
+        .map(|(_, one)| one)
+        .collect())
+}

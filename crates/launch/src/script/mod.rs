@@ -1,0 +1,232 @@
+//! A job that is more than one command: files that are pulled and pushed, several tasks in one job, work on files alone.
+//!
+//! It runs in a process of its own inside the job's sandbox, on this machine or on a worker, so that to the launcher it
+//! is one command like any other. It reads `script.json` and leaves `result.json`. Every task in it is run by a launcher
+//! of its own, whose processes carry the mark of the job. It knows no plan and no retry of jobs.
+
+mod files;
+mod members;
+mod operation;
+mod register;
+
+use crate::collect::Found;
+use crate::objects::Objects;
+use crate::signals::StopSignals;
+use crate::{Keep, Secrets};
+use files::Files;
+use serde::{Deserialize, Serialize};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use tulpar_core::job::{Ending, JobSpec, OutputFile, Script, ScriptReport, ScriptWork};
+
+/// The secret that opens a private staging server.
+pub(crate) const TOKEN: &str = "TULPAR_STAGING_TOKEN";
+const TOLD: &str = "script.json";
+const RESULT: &str = "result.json";
+
+/// What the script is told.
+#[derive(Serialize, Deserialize)]
+pub(crate) struct Told {
+    pub(crate) spec: JobSpec,
+    pub(crate) project: PathBuf,
+    pub(crate) objects: PathBuf,
+    pub(crate) checkpoints: PathBuf,
+    /// Where its tasks get their sandboxes: the same for every attempt of the job.
+    pub(crate) attempts: PathBuf,
+    pub(crate) run: String,
+    pub(crate) keep: KeepSandboxes,
+}
+
+/// [`Keep`], written down.
+#[derive(Clone, Copy, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum KeepSandboxes {
+    Failed,
+    Always,
+    Never,
+}
+
+impl From<Keep> for KeepSandboxes {
+    fn from(keep: Keep) -> Self {
+        match keep {
+            Keep::Failed => Self::Failed,
+            Keep::Always => Self::Always,
+            Keep::Never => Self::Never,
+        }
+    }
+}
+
+impl From<KeepSandboxes> for Keep {
+    fn from(keep: KeepSandboxes) -> Self {
+        match keep {
+            KeepSandboxes::Failed => Self::Failed,
+            KeepSandboxes::Always => Self::Always,
+            KeepSandboxes::Never => Self::Never,
+        }
+    }
+}
+
+/// What it leaves for the launcher.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct ScriptResult {
+    pub(crate) ending: Ending,
+    pub(crate) outputs: Vec<OutputFile>,
+    pub(crate) report: ScriptReport,
+    pub(crate) input_files: u64,
+    pub(crate) input_bytes: u64,
+}
+
+#[derive(Debug, thiserror::Error)]
+enum ScriptError {
+    #[error("{0}")]
+    Moving(String),
+    #[error("{what}: {error}")]
+    Io { what: String, error: io::Error },
+    /// A task of it did not end well; what it said is in the streams already.
+    #[error("{name} did not end well")]
+    Member { name: String, ending: Ending },
+}
+
+impl ScriptError {
+    fn io(what: impl Into<String>) -> impl FnOnce(io::Error) -> Self {
+        let what = what.into();
+        |error| Self::Io { what, error }
+    }
+}
+
+/// Puts the script into the sandbox. Its words are this very program's with `arguments`.
+pub(crate) fn write(work: &Path, told: &Told) -> io::Result<()> {
+    std::fs::write(work.join(TOLD), serde_json::to_vec(told).expect("a script is plain data"))
+}
+
+pub(crate) fn result(work: &Path) -> Option<ScriptResult> {
+    serde_json::from_slice(&std::fs::read(work.join(RESULT)).ok()?).ok()
+}
+
+/// The process of a script: everything is in the current folder. Gives its exit code.
+#[allow(clippy::print_stderr, reason = "its stderr is the log of the job")]
+pub fn script_main(secrets: Box<Secrets>) -> i32 {
+    let stop = StopSignals::block();
+    let told: Told = match std::fs::read(TOLD)
+        .map_err(|error| error.to_string())
+        .and_then(|bytes| serde_json::from_slice(&bytes).map_err(|error| error.to_string()))
+    {
+        Ok(told) => told,
+        Err(problem) => {
+            eprintln!("{TOLD}: {problem}");
+            return 2;
+        }
+    };
+    let stopped = Arc::new(AtomicBool::new(false));
+    let result = Running::new(told, stopped, secrets).run(stop);
+    let code = match &result.ending {
+        Ending::Exit(code) => *code,
+        _ => 1,
+    };
+    let bytes = serde_json::to_vec(&result).expect("a result is plain data");
+    let part = format!("{RESULT}.part");
+    if let Err(error) = std::fs::write(&part, bytes).and_then(|()| std::fs::rename(&part, RESULT)) {
+        eprintln!("{RESULT}: {error}");
+        return 2;
+    }
+    code
+}
+
+/// One script under way.
+struct Running {
+    told: Told,
+    script: Script,
+    work: PathBuf,
+    files: Files,
+    stopped: Arc<AtomicBool>,
+    secrets: Arc<Secrets>,
+    report: ScriptReport,
+    pulled: (u64, u64),
+}
+
+impl Running {
+    fn new(mut told: Told, stopped: Arc<AtomicBool>, secrets: Box<Secrets>) -> Self {
+        let script = *told.spec.script.take().expect("only jobs with a script come here");
+        let work = std::env::current_dir().unwrap_or_else(|_| PathBuf::from("."));
+        let secrets: Arc<Secrets> = Arc::from(secrets);
+        let files = Files::new(&work, &told, script.threads, stopped.clone(), secrets.clone());
+        Self { told, script, work, files, stopped, secrets, report: ScriptReport::default(), pulled: (0, 0) }
+    }
+
+    fn run(mut self, stop: StopSignals) -> ScriptResult {
+        let done = self.perform(stop);
+        let (ending, outputs) = match done {
+            Ok(outputs) => (Ending::Exit(0), outputs),
+            Err(ScriptError::Member { ending, .. }) => (ending, Vec::new()),
+            Err(error) => {
+                say(&error.to_string());
+                (Ending::Refused(error.to_string()), Vec::new())
+            }
+        };
+        self.report.transfers = std::mem::take(&mut self.files.done);
+        ScriptResult { ending, outputs, report: self.report, input_files: self.pulled.0, input_bytes: self.pulled.1 }
+    }
+
+    fn perform(&mut self, stop: StopSignals) -> Result<Vec<OutputFile>, ScriptError> {
+        match self.script.work.clone() {
+            ScriptWork::Operation(operation) => {
+                let stopped = self.stopped.clone();
+                stop.then(move || stopped.store(true, Ordering::Relaxed));
+                self.operate(&operation)
+            }
+            ScriptWork::Command => {
+                self.pull_inputs()?;
+                let spec = self.told.spec.clone();
+                let outputs = self.run_command(spec, stop)?;
+                self.push(&outputs)?;
+                Ok(outputs)
+            }
+            ScriptWork::Cluster { cluster, params } => {
+                self.pull_inputs()?;
+                let outputs = self.run_cluster(&cluster, &params, stop)?;
+                self.push(&outputs)?;
+                Ok(outputs)
+            }
+        }
+    }
+
+    /// Everything that is at a staging site comes into the pool, once whoever needs it, and is found there from now on.
+    fn pull_inputs(&mut self) -> Result<(), ScriptError> {
+        let mut inputs = std::mem::take(&mut self.told.spec.inputs);
+        for input in &mut inputs {
+            let mut files = input.files.to_vec();
+            self.files.want(&mut files);
+            input.files = files.into();
+        }
+        if let Some(image) = &mut self.script.image {
+            let (name, mut file) = (image.name.clone(), vec![image.file.clone()]);
+            self.files.want_image(&mut file, image.once);
+            self.files.images.insert(name, file.remove(0));
+        }
+        self.pulled = self.files.pull()?;
+        self.told.spec.inputs = inputs;
+        Ok(())
+    }
+
+    fn push(&mut self, outputs: &[OutputFile]) -> Result<(), ScriptError> {
+        let Some(below) = self.script.push.clone() else { return Ok(()) };
+        self.files.push(&below, outputs)
+    }
+
+    /// Keeps files that came from elsewhere as outputs of the job.
+    fn keep(&self, mut found: Vec<Found>) -> Result<Vec<OutputFile>, ScriptError> {
+        let objects = Objects::open(&self.told.objects).map_err(ScriptError::io("opening the store of results"))?;
+        objects.stage(&mut found).map_err(|error| ScriptError::Moving(error.to_string()))?;
+        for result in objects.commit(&[&found]) {
+            result.map_err(|error| ScriptError::Moving(error.to_string()))?;
+        }
+        Ok(found.into_iter().map(|found| found.file).collect())
+    }
+}
+
+#[allow(clippy::print_stderr, reason = "its stderr is the log of the job")]
+fn say(text: &str) {
+    eprintln!("{text}");
+}
