@@ -53,7 +53,7 @@ fn of_one_task(job: u32) -> [Event; 4] {
         usage: Usage { wall_us: 1234, user_us: 800, system_us: 300, peak_rss: 3 << 20, ..Usage::default() },
         outputs: vec![output],
         stderr_tail: String::new(),
-            script: None,
+        script: None,
     };
     [
         Event::Missed { job: JobId(job), key: Some(digest), reason: Reason::New },

@@ -54,7 +54,7 @@ impl Executor for Local {
                 usage: Usage::default(),
                 outputs: Vec::new(),
                 stderr_tail: String::new(),
-            script: None,
+                script: None,
             };
             // The receiver lives as long as the driver; without one there is nobody to tell.
             let _ = self.observations.send(Observation::Ended(*attempt, Box::new(report)));

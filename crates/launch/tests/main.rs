@@ -11,4 +11,5 @@ mod it {
     mod programs;
     mod sandboxes;
     mod scale;
+    mod scripts;
 }

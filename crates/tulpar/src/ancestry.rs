@@ -11,7 +11,7 @@ use std::time::Duration;
 use tulpar_core::ids::{AttemptId, Digest, JobId, SetId};
 use tulpar_core::job::{CommandLine, InputFile, InputFiles, JobSpec};
 use tulpar_core::units::Bytes;
-use tulpar_core::workflow::{AxisValues, FileSource, Run, Task, Template, template};
+use tulpar_core::workflow::{AxisValues, FileSource, Task, Template, template};
 use tulpar_exec::folder::Project;
 use tulpar_store::{AttemptAnswer, Producer, Store, Wanted};
 

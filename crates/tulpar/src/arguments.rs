@@ -78,6 +78,9 @@ pub(crate) enum Verb {
     /// Ends what a dead driver left running
     #[command(name = "__guard", hide = true)]
     Guard { run: String },
+    /// Runs a job that is more than one command, in whose sandbox it was started
+    #[command(name = "__script", hide = true)]
+    Script,
 }
 
 #[derive(Debug, Args)]

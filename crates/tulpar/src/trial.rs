@@ -176,6 +176,7 @@ fn spec() -> JobSpec {
         milli_cpus: 1000,
         gpus: Vec::new(),
         node: "local".into(),
+        script: None,
     }
 }
 

@@ -217,6 +217,11 @@ impl Graph {
         scatter::selected(&theirs.axes, &selection).into_iter().map(|index| JobId(theirs.first.0 + index)).collect()
     }
 
+    /// Which row of an axis of its task set a job stands for.
+    pub fn row(&self, job: JobId, axis: usize) -> u32 {
+        scatter::rows(self.axes_of(self.set_of(job)), self.index_of(job))[axis]
+    }
+
     /// The jobs that this one waits for.
     pub fn parents(&self, job: JobId) -> Vec<JobId> {
         let producers = self.plan.producers(self.set_of(job));

@@ -7,12 +7,12 @@ mod steps;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use tulpar_core::catalogue;
 use tulpar_core::engine::{Engine, Policy};
 use tulpar_core::event::{Action, Answer, Because, Cached, Event, Input, Reason};
 use tulpar_core::ids::{AttemptId, Digest, JobId};
 use tulpar_core::job::{CommandLine, Ending, JobSpec, OutputFile, Report, Usage};
 use tulpar_core::plan::Plan;
-use tulpar_core::catalogue;
 use tulpar_core::units::Timestamp;
 use tulpar_core::workflow;
 

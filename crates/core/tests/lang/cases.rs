@@ -13,9 +13,9 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::path::Path;
+use tulpar_core::catalogue;
 use tulpar_core::diagnostic::{CODES, Diagnostic, line_column};
 use tulpar_core::ids::Digest;
-use tulpar_core::catalogue;
 use tulpar_core::workflow::{DataFile, Workflow, check, read};
 
 fn settings<'t>(text: &'t str, key: &str) -> impl Iterator<Item = &'t str> {

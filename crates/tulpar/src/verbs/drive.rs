@@ -176,6 +176,8 @@ fn options(folder: &RunFolder, launch: &LaunchArguments) -> Result<Options, Fail
         },
         secrets: Box::new(settings::secret),
         guard: Some(vec!["__guard".into(), marker(folder)]),
+        script: Some(vec!["__script".into()]),
+        inside: false,
     })
 }
 

@@ -50,6 +50,10 @@ pub(crate) fn run(arguments: Arguments) -> Result<ExitCode, Failure> {
             tulpar_launch::guard_main(&run);
             Ok(ExitCode::SUCCESS)
         }
+        Verb::Script => {
+            let code = tulpar_launch::script_main(Box::new(crate::settings::secret));
+            Ok(ExitCode::from(u8::try_from(code).unwrap_or(1)))
+        }
         Verb::Schema => {
             print::line(include_str!("../../../../docs/workflow.schema.json").trim_end());
             Ok(ExitCode::SUCCESS)
