@@ -6,4 +6,5 @@ mod dax3;
 mod engine;
 mod lang;
 mod pegasus;
+mod planner;
 mod wfformat;

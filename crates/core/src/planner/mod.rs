@@ -10,6 +10,7 @@ mod draft;
 mod error;
 pub mod estimate;
 mod explain;
+mod from_wfformat;
 mod layout;
 mod options;
 mod partition;
@@ -18,6 +19,8 @@ mod reduce;
 
 pub use abstraction::{Abstract, Builder, Circle, File, FileId, GroupId, Image, Task, TaskId};
 pub use error::PlanError;
+pub use estimate::Estimate;
+pub use from_wfformat::from_wfformat;
 pub use layout::{Decision, Job, JobId, JobKind, Layout, Pass, SiteId, Traffic};
 pub use options::{Cleanup, Clustering, Options, SiteChoice};
 pub use partition::Partition;
@@ -37,7 +40,8 @@ pub fn plan(graph: &Abstract, catalogue: &Catalogue, options: &Options, done: &[
         estimate::estimate(graph, &layout, catalogue, options)
     };
     let site_of = |task| placement.site_of(task);
-    let given = cluster::Given { graph, site_of: &site_of, done, options, estimate: &predicted };
+    let slots = |site| Some(placement.place(site).milli_cpus / 1000).filter(|slots| *slots > 0);
+    let given = cluster::Given { graph, site_of: &site_of, done, options, slots: &slots, estimate: &predicted };
     let partition = cluster::cluster(&given, &mut decisions);
     if !partition.is_sound(graph) {
         return Err(PlanError::Entangled);

@@ -134,17 +134,17 @@ fn evenly(tasks: &[TaskId], count: usize) -> Vec<Vec<TaskId>> {
         .collect()
 }
 
-/// Each task into the bin that runs shortest so far and has room.
+/// Each task into the bin that runs shortest so far and has room; of equals into the one with fewest tasks.
 fn shortest_first(draft: &Draft<'_>, tasks: &[TaskId], count: usize, room: usize) -> Vec<Vec<TaskId>> {
     let mut parts: Vec<Vec<TaskId>> = vec![Vec::new(); count.min(tasks.len())];
     // Run times are not negative: their bits have their order.
-    let mut bins: BinaryHeap<Reverse<(u64, usize)>> = (0..parts.len()).map(|bin| Reverse((0, bin))).collect();
+    let mut bins: BinaryHeap<Reverse<(u64, usize, usize)>> = (0..parts.len()).map(|bin| Reverse((0, 0, bin))).collect();
     for task in tasks {
-        let Some(Reverse((length, bin))) = bins.pop() else { break };
+        let Some(Reverse((length, _, bin))) = bins.pop() else { break };
         parts[bin].push(*task);
         if parts[bin].len() < room {
             let length = f64::from_bits(length) + draft.runtime(*task).max(0.0);
-            bins.push(Reverse((length.to_bits(), bin)));
+            bins.push(Reverse((length.to_bits(), parts[bin].len(), bin)));
         }
     }
     parts

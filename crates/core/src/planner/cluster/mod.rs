@@ -2,6 +2,7 @@
 //!
 //! It decides and says why. What a job then costs is the estimate's business, which files move the staging pass's.
 
+mod auto;
 mod contracted;
 mod horizontal;
 mod label;
@@ -23,6 +24,8 @@ pub struct Given<'a> {
     /// Of each task: its results exist, so no job runs it.
     pub done: &'a [bool],
     pub options: &'a Options,
+    /// How many tasks of one CPU a site runs at once; `None` when nothing limits that. Only auto asks.
+    pub slots: &'a dyn Fn(SiteId) -> Option<u64>,
     /// What a partition would cost; only [`Clustering::Auto`] asks.
     pub estimate: &'a dyn Fn(&Partition) -> Estimate,
 }
@@ -40,7 +43,7 @@ pub fn cluster(given: &Given<'_>, decisions: &mut Vec<Decision>) -> Partition {
             Clustering::Runtime(hint) => horizontal::by_runtime(&mut draft, *hint, decisions),
             Clustering::Label => label::by_label(&mut draft, decisions),
             Clustering::Whole => label::whole(&mut draft, decisions),
-            Clustering::Auto => {}
+            Clustering::Auto => auto::auto(&mut draft, decisions),
         }
     }
     draft.partition()

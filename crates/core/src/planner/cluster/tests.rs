@@ -1,11 +1,16 @@
 //! Every strategy on workflows small enough to see, and what holds for all of them on random ones.
 
 use super::super::abstraction::{Abstract, Builder, Task, TaskId};
-use super::super::estimate::Estimate;
-use super::super::layout::{Decision, SiteId};
+use super::super::estimate::{Estimate, estimate};
+use super::super::layout::{Decision, Pass, SiteId};
 use super::super::options::{Clustering, Options};
 use super::super::partition::Partition;
+use super::super::plan;
 use super::{Given, cluster};
+use crate::catalogue::Catalogue;
+use crate::resources::Capacity;
+use crate::site::{Node, Site};
+use crate::units::Bytes;
 use crate::workflow::ClusterHint;
 use proptest::prelude::*;
 use std::time::Duration;
@@ -33,7 +38,7 @@ fn clusters_at(
     let options = Options { clustering: clustering.to_vec(), ..Options::default() };
     let estimate = |_: &Partition| Estimate::default();
     let mut decisions: Vec<Decision> = Vec::new();
-    let given = Given { graph, site_of, done: &[], options: &options, estimate: &estimate };
+    let given = Given { graph, site_of, done: &[], options: &options, slots: &|_| None, estimate: &estimate };
     let partition = cluster(&given, &mut decisions);
     assert!(partition.is_sound(graph));
     let clusters = (0..partition.len()).map(|cluster| {
@@ -317,7 +322,7 @@ proptest! {
         let site_of = |task: TaskId| SiteId((task.0 % sites) as u16);
         let options = Options { clustering, ..Options::default() };
         let estimate = |_: &Partition| Estimate::default();
-        let given = Given { graph: &graph, site_of: &site_of, done: &done, options: &options, estimate: &estimate };
+        let given = Given { graph: &graph, site_of: &site_of, done: &done, options: &options, slots: &|_| None, estimate: &estimate };
         let partition = cluster(&given, &mut Vec::new());
         check(&graph, &partition, &done, &site_of);
     }
@@ -327,7 +332,7 @@ proptest! {
         let parts = |clustering: Clustering| -> Vec<Vec<TaskId>> {
             let options = Options { clustering: vec![clustering], ..Options::default() };
             let estimate = |_: &Partition| Estimate::default();
-            let given = Given { graph: &graph, site_of: &|_| SiteId::LOCAL, done: &[], options: &options, estimate: &estimate };
+            let given = Given { graph: &graph, site_of: &|_| SiteId::LOCAL, done: &[], options: &options, slots: &|_| None, estimate: &estimate };
             let partition = cluster(&given, &mut Vec::new());
             (0..partition.len()).map(|at| partition.tasks(at).to_vec()).collect()
         };
@@ -355,4 +360,90 @@ proptest! {
             prop_assert!(part.len() == 1 || sum <= seconds);
         }
     }
+
+    #[test]
+    fn auto_is_sound_and_never_predicted_worse_than_none_label_and_whole(
+        graph in any_graph(),
+        parallel in any::<bool>(),
+        nodes in 0usize..3,
+        sites in 1u32..3,
+    ) {
+        let nodes = (0..nodes).map(|node| Node {
+            name: node.to_string(),
+            capacity: Capacity { milli_cpus: 2000, memory: Bytes(1000), disk: Bytes(0), gpus: Vec::new() },
+        });
+        let catalogue = Catalogue {
+            sites: vec![Site::new("far", nodes.collect()), Site::new("near", Vec::new())],
+            ..Catalogue::default()
+        };
+        let mut graph = graph;
+        for (at, task) in graph.tasks.iter_mut().enumerate() {
+            task.site = Some(if at as u32 % sites == 0 { "far" } else { "near" }.into());
+        }
+        let predict = |clustering: Clustering| {
+            let options = Options { clustering: vec![clustering], parallel_clusters: parallel, ..Options::default() };
+            let layout = plan(&graph, &catalogue, &options, &[]).expect("a plan");
+            (estimate(&graph, &layout, &catalogue, &options), layout)
+        };
+        let (auto, layout) = predict(Clustering::Auto);
+        for other in [Clustering::Horizontal(size(1)), Clustering::Label, Clustering::Whole] {
+            let other = predict(other).0;
+            prop_assert!(auto.makespan <= other.makespan);
+            prop_assert_eq!((auto.impossible, other.impossible), (0, 0));
+        }
+        for job in layout.ids() {
+            let tasks = layout.tasks_of(job);
+            prop_assert!(tasks.len() < 2 || tasks.iter().all(|task| graph.tasks[task.index()].alone.is_none()));
+            prop_assert!(tasks.iter().all(|task| graph.tasks[task.index()].site == graph.tasks[tasks[0].index()].site));
+        }
+    }
+}
+
+/// Eight tasks that read the same gigabyte, and one that reads what they write.
+fn sharing(seconds: f64) -> Abstract {
+    let mut builder = Builder::new("sharing");
+    let kinds = ["cut", "glue"].map(|kind| builder.kind(kind));
+    let file = |builder: &mut Builder, size| {
+        let file = builder.file(super::super::File { size, ..Default::default() });
+        builder.group([file])
+    };
+    let shared = file(&mut builder, 1_000_000_000);
+    let end = builder.task(Task { name: "end".into(), kind: kinds[1], runtime: Some(1.0), ..Task::default() });
+    for at in 0..8 {
+        let name = format!("cut{at}").into();
+        let task = builder.task(Task { name, kind: kinds[0], runtime: Some(seconds), ..Task::default() });
+        let made = file(&mut builder, 10_000_000);
+        builder.reads(task, shared);
+        builder.writes(task, made);
+        builder.reads(end, made);
+    }
+    builder.finish().expect("no circle")
+}
+
+fn auto_at_a_far_site(graph: &Abstract) -> (Vec<usize>, Vec<Decision>) {
+    let capacity = Capacity { milli_cpus: 4000, memory: Bytes(1000), disk: Bytes(0), gpus: Vec::new() };
+    let nodes = vec![Node { name: "1".into(), capacity: capacity.clone() }, Node { name: "2".into(), capacity }];
+    let catalogue = Catalogue { sites: vec![Site::new("far", nodes)], ..Catalogue::default() };
+    let options = Options { clustering: vec![Clustering::Auto], ..Options::default() };
+    let layout = plan(graph, &catalogue, &options, &[]).expect("a plan");
+    let mut sizes: Vec<usize> = layout.ids().map(|job| layout.tasks_of(job).len()).filter(|size| *size > 0).collect();
+    sizes.sort_unstable();
+    let decisions = layout.decisions.into_iter().filter(|decision| decision.pass == Pass::Cluster).collect();
+    (sizes, decisions)
+}
+
+#[test]
+fn auto_puts_short_tasks_together_that_read_the_same() {
+    // A gigabyte takes 8 s; the tasks take no time: all in one job.
+    assert_eq!(auto_at_a_far_site(&sharing(0.1)).0, [9]);
+}
+
+#[test]
+fn auto_leaves_long_tasks_their_parallelism_and_says_what_it_weighed() {
+    // 8 × 8 s on the link, 1000 s of work each: two together would save 8 s and cost 1000.
+    let (sizes, decisions) = auto_at_a_far_site(&sharing(1000.0));
+    assert!(sizes.iter().all(|size| *size <= 2), "at most the last one with `end`: {sizes:?}");
+    let about = |name: &str| decisions.iter().find(|decision| decision.about == name).expect("said");
+    assert!(about("auto: whole").what.starts_with("8,0"), "{}", about("auto: whole").what);
+    assert!(about("auto").why.contains("than every task by itself"), "{}", about("auto").why);
 }

@@ -6,6 +6,8 @@
 
 mod network;
 mod pool;
+#[cfg(test)]
+mod tests;
 mod work;
 
 use super::abstraction::{Abstract, Lists, NONE};

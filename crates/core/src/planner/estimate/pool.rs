@@ -20,7 +20,7 @@ impl Need {
         self.milli_cpus <= room.milli_cpus && self.gpus <= room.gpus && self.memory <= room.memory
     }
 
-    pub(super) fn max(&self, other: &Need) -> Need {
+    pub(super) fn most(&self, other: &Need) -> Need {
         Need {
             milli_cpus: self.milli_cpus.max(other.milli_cpus),
             gpus: self.gpus.max(other.gpus),
@@ -28,7 +28,7 @@ impl Need {
         }
     }
 
-    pub(super) fn min(&self, other: &Need) -> Need {
+    pub(super) fn least(&self, other: &Need) -> Need {
         Need {
             milli_cpus: self.milli_cpus.min(other.milli_cpus),
             gpus: self.gpus.min(other.gpus),
@@ -60,6 +60,14 @@ pub(super) fn nodes_of(site: &Site) -> Vec<Need> {
     nodes
 }
 
+/// Each kind of node once.
+pub(super) fn shapes(nodes: &[Need]) -> Vec<Need> {
+    let mut shapes = nodes.to_vec();
+    shapes.sort_unstable_by_key(|node| (node.milli_cpus, node.gpus, node.memory));
+    shapes.dedup();
+    shapes
+}
+
 /// A tree over nodes; inner ones hold the most of each that any below has.
 struct Nodes {
     leaves: usize,
@@ -72,7 +80,7 @@ impl Nodes {
         let mut room = vec![Need::default(); 2 * leaves];
         room[leaves..leaves + nodes.len()].copy_from_slice(nodes);
         for at in (1..leaves).rev() {
-            room[at] = room[2 * at].max(&room[2 * at + 1]);
+            room[at] = room[2 * at].most(&room[2 * at + 1]);
         }
         Self { leaves, room }
     }
@@ -98,7 +106,7 @@ impl Nodes {
         self.room[at] = room;
         while at > 1 {
             at /= 2;
-            self.room[at] = self.room[2 * at].max(&self.room[2 * at + 1]);
+            self.room[at] = self.room[2 * at].most(&self.room[2 * at + 1]);
         }
     }
 }
@@ -123,6 +131,10 @@ pub(super) struct Held {
 pub(super) struct Pool {
     /// None: there is always room.
     nodes: Option<Nodes>,
+    /// What nodes have when nothing runs on them, each kind of node once.
+    shapes: Vec<Need>,
+    /// The most of each that any of them has.
+    largest: Option<Need>,
     classes: Vec<Class>,
     index: FxHashMap<Need, u32>,
 }
@@ -130,20 +142,17 @@ pub(super) struct Pool {
 impl Pool {
     /// Without nodes nothing ever waits.
     pub(super) fn new(nodes: &[Need]) -> Self {
+        let shapes = shapes(nodes);
+        let largest = shapes.iter().copied().reduce(|one, other| one.most(&other));
         let nodes = (!nodes.is_empty()).then(|| Nodes::new(nodes));
-        Self { nodes, classes: Vec::new(), index: FxHashMap::default() }
-    }
-
-    /// The most of everything that any node has; `None` without nodes.
-    pub(super) fn largest(&self) -> Option<Need> {
-        self.nodes.as_ref().map(|nodes| nodes.room[1])
+        Self { nodes, shapes, largest, classes: Vec::new(), index: FxHashMap::default() }
     }
 
     /// Lets an entry wait. False when no node could ever take it: it will start at once and hold nothing.
     pub(super) fn wait(&mut self, entry: u32, need: Need, urgency: f64) -> bool {
         let need = self.rounded(need);
         let class = *self.index.entry(need).or_insert_with(|| {
-            let possible = self.nodes.as_ref().is_none_or(|nodes| nodes.find(&need).is_some());
+            let possible = self.shapes.is_empty() || self.shapes.iter().any(|shape| need.fits(shape));
             self.classes.push(Class { need, waiting: BinaryHeap::new(), blocked: false, possible });
             self.classes.len() as u32 - 1
         });
@@ -154,7 +163,7 @@ impl Pool {
 
     /// Memory is rounded up by at most an eighth, so that a million different amounts are a few needs.
     fn rounded(&self, need: Need) -> Need {
-        let Some(largest) = self.largest() else { return Need::default() };
+        let Some(largest) = self.largest else { return Need::default() };
         if !need.fits(&largest) {
             return need;
         }

@@ -5,9 +5,10 @@ use super::super::abstraction::{Abstract, GroupId, NONE, TaskId};
 use super::super::layout::{Job, JobId, JobKind, Layout, SiteId, Traffic};
 use super::super::options::Options;
 use super::network::{LinkId, Network};
-use super::pool::{Need, Pool, nodes_of};
+use super::pool::{Need, Pool, nodes_of, shapes};
 use super::{Costs, later};
 use crate::catalogue::Catalogue;
+use crate::site::Site;
 use std::collections::{BTreeMap, BinaryHeap};
 
 /// Traffic over one link.
@@ -39,25 +40,25 @@ pub(super) struct Bench<'a> {
 impl<'a> Bench<'a> {
     pub(super) fn work(&self, network: &mut Network<'a>) -> Vec<Work> {
         let output = self.options.output_site.as_deref().map(|name| network.site(name));
-        let largest: Vec<Option<Need>> = self
+        let shapes: Vec<Vec<Need>> = self
             .layout
             .sites
             .iter()
-            .map(|name| self.catalogue.site(name).and_then(|site| Pool::new(&nodes_of(site)).largest()))
+            .map(|name| self.catalogue.site(name).map(|site| shapes(&nodes_of(site))).unwrap_or_default())
             .collect();
         self.layout
             .ids()
             .map(|id| {
                 let job = self.layout.job(id);
                 match job.kind {
-                    JobKind::Compute => self.compute(id, job, network, largest[job.site.index()]),
+                    JobKind::Compute => self.compute(id, job, network, &shapes[job.site.index()]),
                     _ => self.auxiliary(id, job, network, output),
                 }
             })
             .collect()
     }
 
-    fn compute(&self, id: JobId, job: &Job, network: &mut Network<'a>, largest: Option<Need>) -> Work {
+    fn compute(&self, id: JobId, job: &Job, network: &mut Network<'a>, shapes: &[Need]) -> Work {
         let tasks = self.layout.tasks_of(id);
         let staging = network.link(job.staging.index(), job.site.index());
         let (before, after) = match job.links {
@@ -66,7 +67,7 @@ impl<'a> Bench<'a> {
         };
         let compute: f64 = tasks.iter().map(|task| self.runtime(*task)).sum();
         let parallel = self.options.parallel_clusters && tasks.len() > 1;
-        let need = need_of(self.graph, tasks, parallel, largest);
+        let need = need_of(self.graph, tasks, parallel, shapes);
         let run = if parallel { self.beside_each_other(tasks, need) } else { compute };
         Work { need, run, compute, before, after }
     }
@@ -207,9 +208,9 @@ fn own_need(graph: &Abstract, task: TaskId) -> Need {
 }
 
 /// What a job with these tasks asks for: in order, the most that any of them does; beside each other, what the widest
-/// level asks for, as far as a node has it.
-fn need_of(graph: &Abstract, tasks: &[TaskId], parallel: bool, largest: Option<Need>) -> Need {
-    let most = tasks.iter().fold(Need::default(), |most, task| most.max(&own_need(graph, *task)));
+/// level asks for, as far as the largest node has it that could take any of them.
+fn need_of(graph: &Abstract, tasks: &[TaskId], parallel: bool, shapes: &[Need]) -> Need {
+    let most = tasks.iter().fold(Need::default(), |most, task| most.most(&own_need(graph, *task)));
     if !parallel {
         return most;
     }
@@ -218,19 +219,19 @@ fn need_of(graph: &Abstract, tasks: &[TaskId], parallel: bool, largest: Option<N
         let level = levels.entry(graph.level(*task)).or_default();
         *level = level.plus(&own_need(graph, *task));
     }
-    let widest = levels.values().fold(Need::default(), |widest, level| widest.max(level));
-    largest.map_or(widest, |largest| widest.min(&largest)).max(&most)
+    let widest = levels.values().fold(Need::default(), |widest, level| widest.most(level));
+    let node = shapes.iter().filter(|shape| most.fits(shape)).max_by_key(|shape| (shape.milli_cpus, shape.gpus));
+    match (node, shapes) {
+        (Some(node), _) => widest.least(node),
+        (None, []) => widest,
+        (None, _) => most,
+    }
 }
 
 /// What a compute job with these tasks asks of its site: `(thousandths of a CPU, GPUs, bytes of memory)`.
-pub fn request(
-    graph: &Abstract,
-    tasks: &[TaskId],
-    options: &Options,
-    site: Option<&crate::site::Site>,
-) -> (u32, u32, u64) {
-    let largest = site.and_then(|site| Pool::new(&nodes_of(site)).largest());
-    let need = need_of(graph, tasks, options.parallel_clusters && tasks.len() > 1, largest);
+pub fn request(graph: &Abstract, tasks: &[TaskId], options: &Options, site: Option<&Site>) -> (u32, u32, u64) {
+    let shapes = site.map(|site| shapes(&nodes_of(site))).unwrap_or_default();
+    let need = need_of(graph, tasks, options.parallel_clusters && tasks.len() > 1, &shapes);
     let narrow = |value: u64| u32::try_from(value).unwrap_or(u32::MAX);
     (narrow(need.milli_cpus), narrow(need.gpus), need.memory)
 }

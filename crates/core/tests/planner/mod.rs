@@ -1,0 +1,3 @@
+//! The planner on real workflows.
+
+mod auto;
