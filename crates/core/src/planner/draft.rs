@@ -115,6 +115,19 @@ impl<'a> Draft<'a> {
         self.options.bypass || self.graph.files[file.index()].bypass
     }
 
+    /// A copy of it is on a site before the run, or, where a task made it that is not run again, `local` has it.
+    pub(super) fn lies_at(&self, file: FileId, group: GroupId, site: SiteId) -> bool {
+        let made = self.graph.producer(group).is_some();
+        let at = if made { 0 } else { self.graph.files[file.index()].at };
+        self.placement.place(site).has[at as usize]
+    }
+
+    /// What a file takes up on a staging site that it was brought to or made on.
+    pub(super) fn bytes_on(&self, file: FileId, group: GroupId, site: SiteId) -> u64 {
+        let link = self.shares(site) && self.maker(group).is_none() && self.lies_at(file, group, site);
+        if link { 0 } else { self.graph.files[file.index()].size }
+    }
+
     pub(super) fn add(&mut self, job: Job) -> JobId {
         self.jobs.push(job);
         JobId(u32::try_from(self.jobs.len() - 1).expect("fewer than four thousand million jobs"))
@@ -209,6 +222,7 @@ impl<'a> Draft<'a> {
             let (mut image_bytes, mut holds) = (0, 0);
             let links = self.jobs[job.index()].links;
             let site = self.jobs[job.index()].site;
+            let may_bypass = !self.shares(self.jobs[job.index()].staging);
             let range = self.jobs[job.index()].tasks.clone();
             for position in range {
                 let task = self.tasks[position as usize];
@@ -225,7 +239,7 @@ impl<'a> Draft<'a> {
                         self.whole(*group)
                     };
                     inward += Traffic { files: all.files, bytes: if links { 0 } else { all.bytes } };
-                    if !links && self.maker(*group).is_none() {
+                    if may_bypass && self.maker(*group).is_none() {
                         bypassed += self.facts[group.index()].bypassed;
                     }
                 }
@@ -244,7 +258,7 @@ impl<'a> Draft<'a> {
                         let size = if links { 0 } else { self.graph.images[image as usize].size };
                         inward += Traffic { files: 1, bytes: size };
                         image_bytes += size;
-                        if self.options.bypass && !links {
+                        if self.options.bypass && may_bypass {
                             bypassed += Traffic { files: 1, bytes: size };
                         }
                     }

@@ -5,17 +5,23 @@
 //! of attempts, processes or the time.
 
 mod abstraction;
+mod cleanup;
 pub mod cluster;
+mod directory;
 mod draft;
 mod error;
 pub mod estimate;
 mod explain;
 mod from_wfformat;
 mod layout;
+mod names;
 mod options;
+mod parcel;
 mod partition;
 mod place;
 mod reduce;
+mod space;
+mod stage;
 
 pub use abstraction::{Abstract, Builder, Circle, File, FileId, GroupId, Image, Task, TaskId};
 pub use error::PlanError;
@@ -61,6 +67,9 @@ fn lay_out(
     options: &Options,
     done: &[bool],
 ) -> Layout {
-    let draft = Draft::new(graph, placement, partition, options, done);
+    let mut draft = Draft::new(graph, placement, partition, options, done);
+    let moves = stage::stage(&mut draft);
+    directory::create(&mut draft);
+    cleanup::clean_up(&mut draft, &moves);
     draft.finish()
 }
