@@ -73,3 +73,8 @@ fn lay_out(
     cleanup::clean_up(&mut draft, &moves);
     draft.finish()
 }
+
+#[cfg(test)]
+mod properties;
+#[cfg(test)]
+mod tests;

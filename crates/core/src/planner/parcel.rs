@@ -81,6 +81,9 @@ impl Parcels {
             files.sort_by_key(|(out, _)| *out);
             for part in files.chunk_by(|left, right| left.0 == right.0) {
                 let out = Some(part[0].0).filter(|out| *out != NONE).map(JobId);
+                // Whoever takes it out comes after whoever made it.
+                let alone = out.is_some() && draft.maker(group) == Some(run[0].1) && run.len() == 1;
+                let range = if alone { (0, 0) } else { range };
                 parcels.add(draft, site, group, part.iter().map(|(_, file)| *file), range, out);
             }
         }

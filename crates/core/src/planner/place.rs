@@ -45,12 +45,6 @@ impl Placement {
     pub(super) fn place(&self, site: SiteId) -> &Place {
         &self.sites[site.index()]
     }
-
-    /// The same sites with every task on one of them.
-    #[cfg(test)]
-    pub(super) fn set(&mut self, task: TaskId, site: SiteId) {
-        self.site_of[task.index()] = site;
-    }
 }
 
 /// Why a task went where it went; the order is that of the lines.
