@@ -112,9 +112,7 @@ impl Properties {
     /// Catalogues that are no YAML.
     pub(super) fn name_what_is_not_read(&self, decoder: &mut Decoder<'_>) {
         for kind in ["replica", "transformation", "site"] {
-            if let Some(form) =
-                self.get(&format!("pegasus.catalog.{kind}")).filter(|form| !is_read(kind, form))
-            {
+            if let Some(form) = self.get(&format!("pegasus.catalog.{kind}")).filter(|form| !is_read(kind, form)) {
                 decoder.report(
                     Diagnostic::warning(CATALOGUE, None, format!("the {kind} catalogue is of the kind `{form}`, which is not read"))
                         .help("convert it to YAML with `pegasus-rc-converter`, `pegasus-tc-converter` or `pegasus-sc-converter`"),

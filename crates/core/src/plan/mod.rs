@@ -9,6 +9,7 @@ mod spec;
 
 pub use graph::{Graph, Target};
 pub use scatter::{Bound, ResolvedAxis, ResolvedValues};
+pub(crate) use spec::number_name;
 pub use spec::{SpecContext, member_spec};
 
 use crate::ids::{Digest, SetId};

@@ -385,7 +385,7 @@ pub fn member_spec(
 }
 
 /// The name under which a planned task keeps the number of a file.
-pub(super) fn number_name(variable: &str) -> String {
+pub(crate) fn number_name(variable: &str) -> String {
     format!("{variable}.index")
 }
 

@@ -1,0 +1,230 @@
+//! Compute jobs: a task by itself, or a cluster of several.
+
+use super::sources::{From, Needs, gathered};
+use super::{Compiler, JobId, SiteId};
+use crate::planner::abstraction::TaskId;
+use crate::resources::Request;
+use crate::workflow::planned::{Cluster, Member, MemberInput, MemberSource, Planned, SentImage, Work};
+use crate::workflow::{
+    Caching, Environment, FileSource, Output, Run, Settings, Span, Task, Template, Tolerance, template,
+};
+use rustc_hash::FxHashMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+impl Compiler<'_> {
+    pub(super) fn compute(&mut self, job: JobId) -> Task {
+        let staging = self.layout.job(job).staging;
+        match self.layout.tasks_of(job) {
+            [task] => self.single(job, *task, staging),
+            _ => self.cluster(job, staging),
+        }
+    }
+
+    fn single(&mut self, job: JobId, task: TaskId, staging: SiteId) -> Task {
+        let Needs { inputs, values } = self.needs(task, staging);
+        let named = inputs.into_iter().map(|(name, from, span)| {
+            let sources: Vec<FileSource> = from.into_iter().map(|from| self.source(from, staging)).collect();
+            (name, sources, span)
+        });
+        let (inputs, further) = gathered(named.collect::<Vec<_>>());
+        let definition = self.definition(task);
+        let run = definition.run.clone();
+        let mut compiled = Task {
+            name: self.unfolded.name(crate::ids::JobId(task.0)),
+            scatter: Vec::new(),
+            inputs,
+            outputs: definition.outputs.clone(),
+            after: Vec::new(),
+            run: run.clone(),
+            when: definition.when.clone(),
+            settings: definition.settings.clone(),
+            span: definition.span,
+        };
+        let there = self.staging(staging).cloned();
+        let image = self.image(job, compiled.settings.environment.container.as_deref(), staging);
+        if there.is_some() {
+            compiled.settings = self.kept(&compiled.settings);
+            // Stage-out jobs show results.
+            compiled.outputs.iter_mut().for_each(|output| output.temporary = true);
+        }
+        if there.is_some() || image.is_some() || !values.is_empty() || !further.is_empty() {
+            let planned = Planned { work: Work::Task(Box::new(run)), values, further, staging: there, image };
+            compiled.run = Run::Planned(Box::new(planned));
+        }
+        compiled
+    }
+
+    /// The image that a job gets, unless it is there already.
+    fn image(&self, job: JobId, container: Option<&str>, staging: SiteId) -> Option<SentImage> {
+        let name = container?;
+        if self.layout.job(job).image_bytes == 0 && !self.places.images_once {
+            return None;
+        }
+        let file = self.places.images.get(name)?;
+        let there = self.staging(staging)?;
+        let place = format!("{}/images/{}", there.url, crate::workflow::planned::escape(&file.path));
+        let file = crate::job::InputFile { source: crate::job::Source::Remote(place), ..file.clone() };
+        Some(SentImage { name: name.to_owned(), file, once: self.places.images_once })
+    }
+
+    /// Settings of a task whose results an earlier look into the cache could not find at the staging site.
+    fn kept(&mut self, settings: &Arc<Settings>) -> Arc<Settings> {
+        if settings.cache != Caching::On {
+            return settings.clone();
+        }
+        let key = (Arc::as_ptr(settings) as usize, true);
+        let kept = || Arc::new(Settings { cache: Caching::Keep, ..(**settings).clone() });
+        self.settings.entry(key).or_insert_with(kept).clone()
+    }
+
+    /// Which outputs of a cluster others need.
+    pub(super) fn number_exports(&mut self, job: JobId) {
+        let mut position = 0;
+        for (task, output) in self.exports(job) {
+            self.exported.insert((task, output), position);
+            position += 1;
+        }
+    }
+
+    fn exports(&self, job: JobId) -> Vec<(TaskId, u32)> {
+        let mut exports = Vec::new();
+        for task in self.layout.tasks_of(job) {
+            let groups = self.graph.outputs(*task);
+            for (output, declared) in self.definition(*task).outputs.iter().enumerate() {
+                let elsewhere = |reader: &TaskId| self.layout.job_of[reader.index()] != Some(job);
+                let needed = groups.get(output).is_some_and(|group| self.graph.readers(*group).iter().any(elsewhere));
+                if needed || !declared.temporary {
+                    exports.push((*task, output as u32));
+                }
+            }
+        }
+        exports
+    }
+
+    fn cluster(&mut self, job: JobId, staging: SiteId) -> Task {
+        let layout = self.layout;
+        let tasks = layout.tasks_of(job);
+        let place: FxHashMap<TaskId, u32> = tasks.iter().enumerate().map(|(at, task)| (*task, at as u32)).collect();
+        let mut wanted: Vec<(String, Vec<FileSource>, Span)> = Vec::new();
+        let mut positions: FxHashMap<FileSource, u32> = FxHashMap::default();
+        let mut members = Vec::with_capacity(tasks.len());
+        for task in tasks {
+            let Needs { inputs, values } = self.needs(*task, staging);
+            let mut given = Vec::with_capacity(inputs.len());
+            for (name, from, _) in inputs {
+                let from = from
+                    .into_iter()
+                    .map(|from| match from {
+                        From::Made(maker, output) if place.contains_key(&maker) => {
+                            MemberSource::Made { member: place[&maker], output }
+                        }
+                        from => {
+                            let source = self.source(from, staging);
+                            MemberSource::Input(*positions.entry(source).or_insert_with(|| {
+                                wanted.push((format!("input {}", wanted.len()), vec![source], Span::default()));
+                                wanted.len() as u32 - 1
+                            }))
+                        }
+                    })
+                    .collect();
+                given.push(MemberInput { name, from });
+            }
+            let parents = self.graph.parents(*task).iter();
+            let after = parents.filter_map(|parent| place.get(parent).copied()).collect();
+            let mut own = self.definition(*task).clone();
+            own.name = self.unfolded.name(crate::ids::JobId(task.0));
+            (own.scatter, own.inputs, own.after) = (Vec::new(), Vec::new(), Vec::new());
+            members.push(Member { task: own, values, inputs: given, after });
+        }
+        let exports = self.exports(job);
+        let outputs = exports.iter().map(|(task, output)| self.export(*task, *output, &members[place[task] as usize]));
+        let mut outputs: Vec<Output> = outputs.collect();
+        let there = self.staging(staging).cloned();
+        if there.is_some() {
+            outputs.iter_mut().for_each(|output| output.temporary = true);
+        }
+        let (inputs, _) = gathered(wanted);
+        let mut settings = together(&members, self.places.cluster_milli_cpus);
+        if there.is_some() && settings.cache == Caching::On {
+            settings.cache = Caching::Keep;
+        }
+        let image = members
+            .iter()
+            .find_map(|member| self.image(job, member.task.settings.environment.container.as_deref(), staging));
+        let parallel = if self.places.cluster_milli_cpus == 0 { 0 } else { settings.request.milli_cpus };
+        let exports = exports.iter().map(|(task, output)| (place[task], *output)).collect();
+        let cluster = Cluster { members, exports, milli_cpus: parallel };
+        let planned = Planned { staging: there, image, ..Planned::new(Work::Cluster(cluster)) };
+        Task {
+            name: layout.name(self.graph, job),
+            scatter: Vec::new(),
+            inputs,
+            outputs,
+            after: Vec::new(),
+            run: Run::Planned(Box::new(planned)),
+            when: None,
+            settings: Arc::new(settings),
+            span: Span::default(),
+        }
+    }
+
+    /// An output of a member as one of the job.
+    fn export(&self, task: TaskId, output: u32, member: &Member) -> Output {
+        let declared = &self.definition(task).outputs[output as usize];
+        let params = &self.plan.workflow.params;
+        let mut value = |name: &str, _: &str| {
+            let value = member.values.get(name).or_else(|| params.get(name))?;
+            Some(template::Values::one(value.to_string()))
+        };
+        let path = template::plain(&declared.path.0, &mut value).unwrap_or_else(|_| declared.path.0.to_string());
+        Output {
+            name: format!("{}.{}", member.task.name, declared.name),
+            path: Template(path.into()),
+            ..declared.clone()
+        }
+    }
+}
+
+/// What a job asks for that runs all of these.
+fn together(members: &[Member], most_milli_cpus: u32) -> Settings {
+    let first = &members[0].task.settings;
+    let mut request = Request { milli_cpus: 0, ..Request::default() };
+    let mut time = Some(Duration::ZERO);
+    let mut secrets: Vec<String> = Vec::new();
+    let (mut sum, mut cache, mut priority) = (0u32, Caching::On, i32::MIN);
+    for member in members {
+        let settings = &member.task.settings;
+        let one = &settings.request;
+        sum = sum.saturating_add(one.milli_cpus);
+        request.milli_cpus = request.milli_cpus.max(one.milli_cpus);
+        request.memory = request.memory.max(one.memory);
+        request.disk = request.disk.max(one.disk);
+        request.gpus = request.gpus.max(one.gpus);
+        request.gpu_memory = request.gpu_memory.max(one.gpu_memory);
+        request.gpu_capability = request.gpu_capability.max(one.gpu_capability);
+        request.nodes = request.nodes.max(one.nodes);
+        time = time.zip(one.time).map(|(sum, one)| sum + one);
+        secrets.extend(settings.environment.secrets.iter().cloned());
+        priority = priority.max(settings.priority);
+        if settings.cache == Caching::Off {
+            cache = Caching::Off;
+        }
+    }
+    if most_milli_cpus > 0 {
+        request.milli_cpus = sum.min(most_milli_cpus).max(request.milli_cpus);
+    }
+    request.time = time;
+    secrets.sort_unstable();
+    secrets.dedup();
+    let any = members.iter().all(|member| member.task.settings.tolerate == Tolerance::Any);
+    Settings {
+        request,
+        environment: Environment { secrets, ..Environment::default() },
+        retry: first.retry.clone(),
+        tolerate: if any { Tolerance::Any } else { Tolerance::None },
+        cache,
+        priority,
+        ..Settings::default()
+    }
+}
