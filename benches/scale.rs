@@ -101,7 +101,13 @@ fn site() -> Site {
     let nodes = (0..64)
         .map(|index| Node {
             name: format!("node{index:02}"),
-            capacity: Capacity { milli_cpus: 64_000, memory: Bytes(256 << 30), disk: Bytes(1 << 40), gpus: Vec::new() },
+            capacity: Capacity {
+                milli_cpus: 64_000,
+                memory: Bytes(256 << 30),
+                disk: Bytes(1 << 40),
+                gpus: Vec::new(),
+                pool: 0,
+            },
         })
         .collect();
     Site::new("cluster", nodes)

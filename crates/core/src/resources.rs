@@ -25,6 +25,9 @@ pub struct Request {
     /// How many nodes at once, each giving all of the above.
     #[serde(default = "one", skip_serializing_if = "is_one")]
     pub nodes: u32,
+    /// When a run has several sites, the one it must go to, counted from 1; 0: any.
+    #[serde(default, skip_serializing_if = "no_pool")]
+    pub pool: u16,
     /// The wall time after which the task is ended.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub time: Option<Duration>,
@@ -40,6 +43,7 @@ impl Default for Request {
             gpu_memory: Bytes(0),
             gpu_capability: 0,
             nodes: 1,
+            pool: 0,
             time: None,
         }
     }
@@ -53,6 +57,9 @@ pub struct Capacity {
     pub disk: Bytes,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub gpus: Vec<Gpu>,
+    /// When a run has several sites, which of them the node belongs to, counted from 1.
+    #[serde(default, skip_serializing_if = "no_pool")]
+    pub pool: u16,
 }
 
 /// One GPU device of a node.
@@ -70,6 +77,9 @@ fn zero(value: &u32) -> bool {
 }
 fn zero_bytes(value: &Bytes) -> bool {
     value.0 == 0
+}
+fn no_pool(value: &u16) -> bool {
+    *value == 0
 }
 fn one() -> u32 {
     1

@@ -171,5 +171,5 @@ fn node_group(
     }
     let devices = (0..gpus).map(|index| Gpu { id: index.to_string(), memory: gpu_memory, capability: gpu_capability });
     let (milli_cpus, memory) = milli_cpus.zip(memory).filter(|_| good)?;
-    Some((label, count, Capacity { milli_cpus, memory, disk, gpus: devices.collect() }))
+    Some((label, count, Capacity { milli_cpus, memory, disk, gpus: devices.collect(), pool: 0 }))
 }

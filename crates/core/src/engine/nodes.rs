@@ -58,6 +58,9 @@ impl Nodes {
     /// What the request would get of this node now, or `None` when it does not fit.
     pub(super) fn share(&self, node: NodeId, request: &Request) -> Option<Share> {
         let free = &self.free[node.index()];
+        if !same_pool(&self.capacities[node.index()], request) {
+            return None;
+        }
         if free.milli_cpus < request.milli_cpus
             || free.memory < request.memory.0
             || free.disk < request.disk.0
@@ -140,7 +143,14 @@ fn suits(gpu: &Gpu, request: &Request) -> bool {
     gpu.memory >= request.gpu_memory && gpu.capability >= request.gpu_capability
 }
 
+fn same_pool(capacity: &Capacity, request: &Request) -> bool {
+    request.pool == 0 || request.pool == capacity.pool
+}
+
 fn fits_empty(capacity: &Capacity, request: &Request) -> bool {
+    if !same_pool(capacity, request) {
+        return false;
+    }
     let gpus = capacity.gpus.iter().filter(|gpu| suits(gpu, request)).count();
     capacity.milli_cpus >= request.milli_cpus
         && capacity.memory >= request.memory

@@ -25,7 +25,7 @@ mod space;
 mod stage;
 
 pub use abstraction::{Abstract, Builder, Circle, File, FileId, GroupId, Image, Task, TaskId};
-pub use compile::{CompileError, Origin, Places, compile};
+pub use compile::{CompileError, Places, compile};
 pub use error::PlanError;
 pub use estimate::Estimate;
 pub use from_wfformat::from_wfformat;

@@ -60,6 +60,7 @@ pub(crate) fn batches() -> Vec<(Timestamp, Vec<Event>)> {
                         gpu_memory: Bytes(8_000_000_000),
                         gpu_capability: 86,
                         nodes: 2,
+                        pool: 0,
                         time: Some(Duration::from_secs(5400)),
                     },
                     placement: Placement {

@@ -160,6 +160,7 @@ fn site(random: &mut ChaCha8Rng) -> Site {
                 memory: Bytes(8_000_000_000),
                 disk: Bytes(1_000_000_000_000),
                 gpus: vec![Gpu { id: "0".into(), memory: Bytes(16_000_000_000), capability: 80 }],
+                pool: 0,
             },
         })
         .collect();

@@ -30,7 +30,8 @@ fn range(name: &str, last: i64) -> Axis {
 }
 
 fn site(cpus: u32) -> Site {
-    let capacity = Capacity { milli_cpus: cpus * 1000, memory: Bytes(1 << 40), disk: Bytes(1 << 50), gpus: Vec::new() };
+    let capacity =
+        Capacity { milli_cpus: cpus * 1000, memory: Bytes(1 << 40), disk: Bytes(1 << 50), gpus: Vec::new(), pool: 0 };
     Site::new("one", vec![Node { name: "node".into(), capacity }])
 }
 

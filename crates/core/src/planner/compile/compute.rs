@@ -1,7 +1,7 @@
 //! Compute jobs: a task by itself, or a cluster of several.
 
 use super::sources::{From, Needs, gathered};
-use super::{Compiler, JobId, SiteId};
+use super::{Compiler, JobId, Origin, SiteId};
 use crate::planner::abstraction::TaskId;
 use crate::resources::Request;
 use crate::workflow::planned::{Cluster, Member, MemberInput, MemberSource, Planned, SentImage, Work};
@@ -9,6 +9,7 @@ use crate::workflow::{
     Caching, Environment, FileSource, Output, Run, Settings, Span, Task, Template, Tolerance, template,
 };
 use rustc_hash::FxHashMap;
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -73,9 +74,8 @@ impl Compiler<'_> {
         if settings.cache != Caching::On {
             return settings.clone();
         }
-        let key = (Arc::as_ptr(settings) as usize, true);
-        let kept = || Arc::new(Settings { cache: Caching::Keep, ..(**settings).clone() });
-        self.settings.entry(key).or_insert_with(kept).clone()
+        let kept = || (settings.clone(), Arc::new(Settings { cache: Caching::Keep, ..(**settings).clone() }));
+        self.kept.entry(Arc::as_ptr(settings) as usize).or_insert_with(kept).1.clone()
     }
 
     /// Which outputs of a cluster others need.
@@ -90,12 +90,17 @@ impl Compiler<'_> {
     fn exports(&self, job: JobId) -> Vec<(TaskId, u32)> {
         let mut exports = Vec::new();
         for task in self.layout.tasks_of(job) {
-            let groups = self.graph.outputs(*task);
-            for (output, declared) in self.definition(*task).outputs.iter().enumerate() {
+            let mut needed = BTreeSet::new();
+            for group in self.graph.outputs(*task) {
                 let elsewhere = |reader: &TaskId| self.layout.job_of[reader.index()] != Some(job);
-                let needed = groups.get(output).is_some_and(|group| self.graph.readers(*group).iter().any(elsewhere));
-                if needed || !declared.temporary {
-                    exports.push((*task, output as u32));
+                if self.graph.readers(*group).iter().any(elsewhere) {
+                    needed.extend(self.graph.files_of(*group).iter().map(|file| self.origins[file.index()]));
+                }
+            }
+            for (output, declared) in self.definition(*task).outputs.iter().enumerate() {
+                let output = output as u32;
+                if !declared.temporary || needed.contains(&Origin::Output { task: *task, output }) {
+                    exports.push((*task, output));
                 }
             }
         }

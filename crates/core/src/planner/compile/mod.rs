@@ -14,20 +14,36 @@ use crate::ids::{DataId, SetId};
 use crate::job::{InputFile, OutputFile};
 use crate::plan::{Graph, Plan};
 use crate::resources::Request;
+use crate::site::Site;
 use crate::workflow::planned::Staging;
 use crate::workflow::{Caching, Data, Retry, RetryOn, Settings, Task, Tolerance};
 use rustc_hash::FxHashMap;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
 /// What a file of the abstract graph is in the plan that the graph was made from.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Origin {
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Origin {
     /// A file of a data entry.
     Data { data: DataId, index: u32 },
     /// An output of a task, which may be several files.
     Output { task: TaskId, output: u32 },
+}
+
+/// In the order in which `from_plan` makes files: those of every data entry, then the outputs of every job.
+fn origins(unfolded: &Graph) -> Vec<Origin> {
+    let plan = unfolded.plan();
+    let mut origins = Vec::new();
+    for (data, files) in plan.files.iter().enumerate() {
+        let data = DataId::from(data);
+        origins.extend((0..files.len() as u32).map(|index| Origin::Data { data, index }));
+    }
+    for task in (0..unfolded.len()).map(TaskId::from) {
+        let outputs = plan.task(unfolded.set_of(crate::ids::JobId(task.0))).outputs.len() as u32;
+        origins.extend((0..outputs).map(|output| Origin::Output { task, output }));
+    }
+    origins
 }
 
 /// What one run adds to a layout.
@@ -38,6 +54,8 @@ pub struct Places {
     /// Where results are copied to beside `results/`.
     pub output: Option<String>,
     pub output_site: String,
+    /// Sites that can run jobs, by name.
+    pub sites: BTreeMap<String, Site>,
     /// Container images that are files here, by the name that tasks give them.
     pub images: BTreeMap<String, InputFile>,
     /// Keep images on the node.
@@ -55,6 +73,8 @@ pub enum CompileError {
          clustering and staging, or scatter over data"
     )]
     Dynamic(String),
+    #[error("the graph is not that of the plan; this is a bug in Tulpar")]
+    OtherGraph,
     #[error(
         "`{0}` tolerates some failures, which counts over all of its tasks: run it without clustering and staging, or \
          write `failures: any`"
@@ -62,16 +82,9 @@ pub enum CompileError {
     Tolerance(String),
 }
 
-/// Makes the plan. `origins` says of every file of the graph what it is in `plan`; a task of the graph is the job of
-/// `unfolded` with the same number.
-pub fn compile(
-    plan: &Plan,
-    unfolded: &Graph,
-    graph: &Abstract,
-    origins: &[Origin],
-    layout: &Layout,
-    places: Places,
-) -> Result<Plan, CompileError> {
+/// Makes the plan. `graph` is what `from_plan` made of `unfolded`.
+pub fn compile(unfolded: &Graph, graph: &Abstract, layout: &Layout, places: Places) -> Result<Plan, CompileError> {
+    let plan = &**unfolded.plan();
     if let Some(set) = unfolded.pending().first() {
         return Err(CompileError::Dynamic(plan.task(*set).name.clone()));
     }
@@ -80,7 +93,12 @@ pub fn compile(
             return Err(CompileError::Tolerance(task.name.clone()));
         }
     }
-    let mut compiler = Compiler::new(plan, unfolded, graph, origins, layout, places);
+    let origins = origins(unfolded);
+    if origins.len() != graph.files.len() {
+        return Err(CompileError::OtherGraph);
+    }
+    let site = site(plan, layout, &places);
+    let mut compiler = Compiler::new(plan, unfolded, graph, &origins, layout, places);
     compiler.number();
     for job in layout.ids() {
         if let Some(set) = compiler.set_of[job.index()] {
@@ -89,13 +107,41 @@ pub fn compile(
                 _ => compiler.auxiliary(job),
             };
             task.after = compiler.after(job, &task, set);
+            compiler.pool(job, &mut task);
             compiler.tasks.push(task);
         }
     }
     let Compiler { tasks, data, files, .. } = compiler;
     let mut workflow = crate::workflow::Workflow { tasks, data, ..plan.workflow.clone() };
     workflow.places = Default::default();
-    Ok(Plan { workflow, files, forced: Vec::new(), until: Vec::new(), ..plan.clone() })
+    Ok(Plan { workflow, files, site, forced: Vec::new(), until: Vec::new(), ..plan.clone() })
+}
+
+/// The nodes of all sites that jobs were placed on, each of them knowing its site.
+fn site(plan: &Plan, layout: &Layout, places: &Places) -> Site {
+    let used: BTreeSet<SiteId> =
+        layout.jobs.iter().filter(|job| job.kind == JobKind::Compute).map(|job| job.site).collect();
+    let found: Vec<(SiteId, &Site)> =
+        used.iter().filter_map(|site| Some((*site, places.sites.get(layout.site(*site))?))).collect();
+    match &found[..] {
+        [] => plan.site.clone(),
+        [(_, only)] => (*only).clone(),
+        several => {
+            let names: Vec<&str> = several.iter().map(|(_, site)| site.name.as_str()).collect();
+            let nodes = several.iter().flat_map(|(id, site)| {
+                site.nodes.iter().map(|node| {
+                    let mut node = node.clone();
+                    node.capacity.pool = id.0 + 1;
+                    node
+                })
+            });
+            Site::new(&names.join("+"), nodes.collect())
+        }
+    }
+}
+
+fn first_site(layout: &Layout) -> SiteId {
+    layout.jobs.iter().find(|job| job.kind == JobKind::Compute).map_or(SiteId::LOCAL, |job| job.site)
 }
 
 struct Compiler<'a> {
@@ -118,7 +164,10 @@ struct Compiler<'a> {
     moved: FxHashMap<(TaskId, u32, SiteId), (SetId, u32)>,
     /// Of the outputs of clusters, their position among those of the job.
     exported: FxHashMap<(TaskId, u32), u32>,
-    settings: FxHashMap<(usize, bool), Arc<Settings>>,
+    /// Settings that staging or several sites changed, by where the original lies, with the original.
+    kept: FxHashMap<usize, (Arc<Settings>, Arc<Settings>)>,
+    pooled: FxHashMap<(usize, u16), (Arc<Settings>, Arc<Settings>)>,
+    several_sites: bool,
     operating: Arc<Settings>,
 }
 
@@ -158,7 +207,12 @@ impl<'a> Compiler<'a> {
             set_of: Vec::new(),
             moved: FxHashMap::default(),
             exported: FxHashMap::default(),
-            settings: FxHashMap::default(),
+            kept: FxHashMap::default(),
+            pooled: FxHashMap::default(),
+            several_sites: {
+                let first = first_site(layout);
+                layout.jobs.iter().any(|job| job.kind == JobKind::Compute && job.site != first)
+            },
             operating: Arc::new(operating),
         }
     }
@@ -200,11 +254,28 @@ impl<'a> Compiler<'a> {
         }
     }
 
+    /// A task of a run with several sites may only go to nodes of its own.
+    fn pool(&mut self, job: JobId, task: &mut Task) {
+        let job = self.layout.job(job);
+        let several = self.several_sites;
+        if several && job.kind == JobKind::Compute {
+            let pool = job.site.0 + 1;
+            let key = (Arc::as_ptr(&task.settings) as usize, pool);
+            let settings = task.settings.clone();
+            let pooled = self.pooled.entry(key).or_insert_with(|| {
+                let request = Request { pool, ..settings.request.clone() };
+                // Holding the original keeps its address from being used again.
+                (settings.clone(), Arc::new(Settings { request, ..(*settings).clone() }))
+            });
+            task.settings = pooled.1.clone();
+        }
+    }
+
     /// What the task waits for though no file of it says so.
     fn after(&self, job: JobId, task: &Task, set: SetId) -> Vec<SetId> {
         let mut after: Vec<SetId> =
             self.layout.parents(job).iter().filter_map(|parent| self.set_of[parent.index()]).collect();
-        let makers: std::collections::BTreeSet<SetId> = sources::makers(task).collect();
+        let makers: BTreeSet<SetId> = sources::makers(task).collect();
         after.retain(|other| *other != set && !makers.contains(other));
         after
     }
