@@ -191,6 +191,12 @@ impl Graph {
 
     /// The job with this name. `preprocess` alone names a job only when the set has one task.
     pub fn job_named(&self, name: &str) -> Option<JobId> {
+        // A planned task set is called what the task was called that it holds.
+        if let Some(set) = self.plan.set_named(name)
+            && self.axes_of(set).is_empty()
+        {
+            return self.jobs_of(set)?.next();
+        }
         let bare = name.split('[').next().unwrap_or(name);
         let set = self.plan.set_named(bare)?;
         let mut jobs = self.jobs_of(set)?;
