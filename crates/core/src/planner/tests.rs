@@ -26,8 +26,13 @@ fn one(builder: &mut Builder, file: File) -> GroupId {
 
 fn site(name: &str, nodes: usize, cpus: u32, gpus: usize) -> Site {
     let gpu = Gpu { id: "0".into(), memory: Bytes(16 << 30), capability: 80 };
-    let capacity =
-        Capacity { milli_cpus: cpus * 1000, memory: Bytes(64 << 30), disk: Bytes(1 << 40), gpus: vec![gpu; gpus] };
+    let capacity = Capacity {
+        milli_cpus: cpus * 1000,
+        memory: Bytes(64 << 30),
+        disk: Bytes(1 << 40),
+        gpus: vec![gpu; gpus],
+        pool: 0,
+    };
     let node = |number| Node { name: format!("{name}-{number}"), capacity: capacity.clone() };
     Site::new(name, (0..nodes).map(node).collect())
 }
