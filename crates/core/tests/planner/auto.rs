@@ -13,8 +13,13 @@ use tulpar_core::units::Bytes;
 
 /// Four nodes of 24 cores, 10 Gbit/s and 31 ms from the driver.
 fn study() -> Catalogue {
-    let capacity =
-        Capacity { milli_cpus: 24_000, memory: Bytes(192_000_000_000), disk: Bytes(1 << 50), gpus: Vec::new() };
+    let capacity = Capacity {
+        milli_cpus: 24_000,
+        memory: Bytes(192_000_000_000),
+        disk: Bytes(1 << 50),
+        gpus: Vec::new(),
+        pool: 0,
+    };
     let nodes = (1..=4).map(|node| Node { name: format!("node-{node}"), capacity: capacity.clone() }).collect();
     let link = Link {
         from: LOCAL.to_owned(),
