@@ -1,0 +1,567 @@
+//! A native workflow as the planner sees it: one task for each job of the unfolded graph, under the job's number.
+//!
+//! Outputs that the same task sets read are one group, and so are the files of a data entry. A task set whose tasks
+//! are known only when it runs is one task, after all that are known. It reads no file: sizes are handed in.
+
+use super::abstraction::{Abstract, Builder, Circle, File, FileId, GroupId, Task, TaskId};
+use super::layout::{Decision, Pass};
+use crate::catalogue::{Catalogue, LOCAL, Replicated};
+use crate::ids::{JobId, SetId};
+use crate::job::InputFile;
+use crate::plan::{Bound, Graph, Plan};
+use crate::workflow::template::{self, Values};
+use crate::workflow::{self, AxisValues, FileSource, OutputKind};
+use regex::Regex;
+use rustc_hash::FxHashMap;
+use std::collections::BTreeMap;
+
+/// What is known beside the workflow itself.
+#[derive(Clone, Debug, Default)]
+pub struct Known {
+    /// How long the tasks of a set took before, in seconds, and in how many runs.
+    pub runtimes: BTreeMap<String, Earlier>,
+    /// How large image files are, by the name that tasks give them.
+    pub images: BTreeMap<String, u64>,
+}
+
+/// The median of earlier attempts of a task set.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Earlier {
+    pub seconds: f64,
+    pub runs: u32,
+}
+
+const LATER: &str = "its tasks are known only when it runs";
+const CONDITION: &str = "whether it runs is known only when it is its turn";
+const GANG: &str = "it runs on several nodes at once";
+
+/// The workflow of a graph, and what was assumed about it.
+pub fn from_plan(graph: &Graph, catalogue: &Catalogue, known: &Known) -> Result<(Abstract, Vec<Decision>), Circle> {
+    let mut reading = Reading {
+        graph,
+        plan: graph.plan(),
+        catalogue,
+        known,
+        builder: Builder::new(&graph.plan().workflow.name),
+        places: Places::new(catalogue),
+        data: Vec::new(),
+        classes: classes(graph.plan()),
+        made: Vec::new(),
+        later: FxHashMap::default(),
+        remarks: Vec::new(),
+    };
+    reading.data();
+    reading.tasks();
+    reading.inputs();
+    let remarks = reading.remarks;
+    Ok((reading.builder.finish()?, remarks))
+}
+
+/// Of each task set, which of its outputs go together: those that the same task sets read.
+struct Classes {
+    /// Of each output, its class.
+    of: Vec<u32>,
+    count: u32,
+}
+
+fn classes(plan: &Plan) -> Vec<Classes> {
+    let tasks = &plan.workflow.tasks;
+    let mut readers: Vec<Vec<Vec<SetId>>> = tasks.iter().map(|task| vec![Vec::new(); task.outputs.len()]).collect();
+    for (reader, task) in tasks.iter().enumerate() {
+        for source in sources(task) {
+            if let FileSource::Output { task, output } = source {
+                readers[task.index()][output as usize].push(SetId::from(reader));
+            }
+        }
+    }
+    readers
+        .into_iter()
+        .map(|outputs| {
+            let mut known: FxHashMap<Vec<SetId>, u32> = FxHashMap::default();
+            let of = outputs
+                .into_iter()
+                .map(|mut readers| {
+                    readers.dedup();
+                    let next = known.len() as u32;
+                    *known.entry(readers).or_insert(next)
+                })
+                .collect();
+            Classes { of, count: known.len() as u32 }
+        })
+        .collect()
+}
+
+/// Everything that a task reads, the files that it is scattered over included.
+fn sources(task: &workflow::Task) -> impl Iterator<Item = FileSource> + '_ {
+    let scattered = task.scatter.iter().filter_map(|axis| match axis.values {
+        AxisValues::Files { source, .. } => Some(source),
+        _ => None,
+    });
+    task.inputs.iter().map(|input| input.source).chain(scattered)
+}
+
+/// A data entry.
+struct Entry {
+    first: FileId,
+    /// All of it, once somebody wants all of it.
+    whole: Option<GroupId>,
+    /// Single files or batches of a scatter, by their first file and number of files.
+    parts: FxHashMap<(u32, u32), GroupId>,
+}
+
+struct Reading<'a> {
+    graph: &'a Graph,
+    plan: &'a Plan,
+    catalogue: &'a Catalogue,
+    known: &'a Known,
+    builder: Builder,
+    places: Places,
+    data: Vec<Entry>,
+    classes: Vec<Classes>,
+    /// Of each job, the group of its first class; the others follow.
+    made: Vec<GroupId>,
+    /// Task sets whose tasks are not known, with their one task and the group of its first class.
+    later: FxHashMap<SetId, (TaskId, GroupId)>,
+    remarks: Vec<Decision>,
+}
+
+impl Reading<'_> {
+    fn data(&mut self) {
+        let mut flags = vec![(false, false); self.plan.workflow.data.len()];
+        for input in self.plan.workflow.tasks.iter().flat_map(|task| &task.inputs) {
+            if let FileSource::Data(data) = input.source {
+                flags[data.index()].0 |= input.bypass;
+                flags[data.index()].1 |= input.program;
+            }
+        }
+        for (files, (bypass, program)) in self.plan.files.iter().zip(flags) {
+            let mut first = None;
+            for file in files.iter() {
+                let (at, size) = self.places.of(file, &mut self.builder);
+                let added = self.builder.file(File {
+                    name: file.path.as_str().into(),
+                    size,
+                    bypass,
+                    program,
+                    at,
+                    ..File::default()
+                });
+                first.get_or_insert(added);
+            }
+            let first = first.unwrap_or(FileId(0));
+            self.data.push(Entry { first, whole: None, parts: FxHashMap::default() });
+        }
+    }
+
+    /// The tasks with what they write, so that the second pass can look up who makes what.
+    fn tasks(&mut self) {
+        let count = self.plan.workflow.tasks.len();
+        let mut facts: Vec<Option<Task>> = vec![None; count];
+        for job in (0..self.graph.len()).map(JobId::from) {
+            let set = self.graph.set_of(job);
+            if facts[set.index()].is_none() {
+                facts[set.index()] = Some(self.task_of(set));
+            }
+            let task = facts[set.index()].as_ref().expect("it was made just now");
+            let task = Task { name: self.graph.name(job).into(), ..task.clone() };
+            let task = self.builder.task(task);
+            let group = self.outputs(set, Some(job), task);
+            self.made.push(group);
+        }
+        for set in self.graph.pending() {
+            let task = Task { alone: Some(LATER), ..self.task_of(*set) };
+            let name = task.name.clone();
+            let task = self.builder.task(task);
+            let group = self.outputs(*set, None, task);
+            self.later.insert(*set, (task, group));
+            self.remark(&name, "planned as one task", "its number of tasks is known only when others have run");
+        }
+    }
+
+    fn task_of(&mut self, set: SetId) -> Task {
+        let task = self.plan.task(set);
+        let settings = &task.settings;
+        let hints = &settings.hints;
+        let kind = self.builder.kind(hints.program.as_deref().unwrap_or(&task.name));
+        let image = settings.environment.container.as_deref().map(|name| {
+            let same = |container: &&crate::catalogue::Container| container.name == name || container.image == name;
+            let listed = self.catalogue.containers.iter().filter(same).find_map(|container| container.size);
+            let size = listed.or_else(|| self.known.images.get(name).copied()).unwrap_or(0);
+            self.builder.image(name, size)
+        });
+        let mut runtime = hints.runtime.map(|runtime| runtime.as_secs_f64());
+        if runtime.is_none()
+            && let Some(earlier) = self.known.runtimes.get(&task.name)
+        {
+            runtime = Some(earlier.seconds);
+            let runs = if earlier.runs == 1 { "an earlier run" } else { "earlier runs" };
+            let what = format!("expected to take {:.3} s a task", earlier.seconds);
+            self.remark(&task.name, &what, &format!("the median of {runs}; the workflow says nothing"));
+        }
+        let request = &settings.request;
+        let alone = match () {
+            () if task.when.is_some() => Some(CONDITION),
+            () if request.nodes > 1 => Some(GANG),
+            () => None,
+        };
+        Task {
+            name: task.name.as_str().into(),
+            kind,
+            runtime,
+            milli_cpus: request.milli_cpus,
+            gpus: request.gpus,
+            memory: request.memory.0,
+            image,
+            label: hints.label.as_deref().map(Into::into),
+            site: hints.site.as_deref().map(Into::into),
+            hint: hints.cluster,
+            alone,
+        }
+    }
+
+    /// The groups that a task writes, one for each class; the first of them.
+    fn outputs(&mut self, set: SetId, job: Option<JobId>, task: TaskId) -> GroupId {
+        let outputs = &self.plan.task(set).outputs;
+        let classes = &self.classes[set.index()];
+        let files: Vec<FileId> = outputs
+            .iter()
+            .map(|output| {
+                let many = job.is_none() || output.kind != OutputKind::File;
+                self.builder.file(File {
+                    name: name_of(self.graph, job, &output.path.0),
+                    size: output.size.unwrap_or(0),
+                    stage_out: !output.temporary,
+                    register: output.register,
+                    many,
+                    ..File::default()
+                })
+            })
+            .collect();
+        let mut first = None;
+        for class in 0..classes.count {
+            let members = files.iter().zip(&classes.of).filter(|(_, of)| **of == class).map(|(file, _)| *file);
+            let group = self.builder.group(members);
+            self.builder.writes(task, group);
+            first.get_or_insert(group);
+        }
+        first.unwrap_or(GroupId(0))
+    }
+
+    fn inputs(&mut self) {
+        let tasks = &self.plan.workflow.tasks;
+        // What each task set reads, each group of files once.
+        let mut reads: Vec<Vec<Read>> = Vec::with_capacity(tasks.len());
+        for task in tasks {
+            let mut read: Vec<Read> = task.inputs.iter().map(|input| self.read(input.source)).collect();
+            read.sort_unstable();
+            read.dedup();
+            reads.push(read);
+        }
+        for job in (0..self.graph.len()).map(JobId::from) {
+            let set = self.graph.set_of(job);
+            let task = TaskId(job.0);
+            let mut last: Option<(SetId, Vec<JobId>)> = None;
+            for read in &reads[set.index()] {
+                match *read {
+                    Read::Data(data) => {
+                        let group = self.whole(data as usize);
+                        self.builder.reads(task, group);
+                    }
+                    Read::Made(producer, class) => {
+                        if last.as_ref().is_none_or(|(known, _)| *known != producer) {
+                            last = Some((producer, self.graph.selected(job, producer)));
+                        }
+                        for maker in last.as_ref().map(|(_, makers)| makers.as_slice()).unwrap_or_default() {
+                            self.builder.reads(task, GroupId(self.made[maker.index()].0 + class));
+                        }
+                    }
+                }
+            }
+            self.scattered(job, task);
+            for parent in &tasks[set.index()].after {
+                for parent in self.graph.selected(job, *parent) {
+                    self.builder.after(task, TaskId(parent.0));
+                }
+            }
+        }
+        for set in self.graph.pending() {
+            let (task, _) = self.later[set];
+            for source in sources(&tasks[set.index()]) {
+                match self.read(source) {
+                    Read::Data(data) => {
+                        let group = self.whole(data as usize);
+                        self.builder.reads(task, group);
+                    }
+                    Read::Made(producer, class) => {
+                        for group in self.groups_of(producer, class) {
+                            self.builder.reads(task, group);
+                        }
+                    }
+                }
+            }
+            for parent in &tasks[set.index()].after {
+                let jobs: Vec<TaskId> = match self.later.get(parent) {
+                    Some((parent, _)) => vec![*parent],
+                    None => self.graph.jobs_of(*parent).into_iter().flatten().map(|job| TaskId(job.0)).collect(),
+                };
+                jobs.into_iter().for_each(|parent| self.builder.after(task, parent));
+            }
+        }
+    }
+
+    fn read(&self, source: FileSource) -> Read {
+        match source {
+            FileSource::Data(data) => Read::Data(data.index() as u32),
+            FileSource::Output { task, output } => Read::Made(task, self.classes[task.index()].of[output as usize]),
+        }
+    }
+
+    fn groups_of(&self, producer: SetId, class: u32) -> Vec<GroupId> {
+        match self.later.get(&producer) {
+            Some((_, group)) => vec![GroupId(group.0 + class)],
+            None => {
+                let jobs = self.graph.jobs_of(producer).into_iter().flatten();
+                jobs.map(|job| GroupId(self.made[job.index()].0 + class)).collect()
+            }
+        }
+    }
+
+    /// The file or batch of files of a data entry that a task of a scatter has.
+    fn scattered(&mut self, job: JobId, task: TaskId) {
+        for axis in &self.plan.task(self.graph.set_of(job)).scatter {
+            let AxisValues::Files { source: FileSource::Data(data), .. } = axis.values else { continue };
+            let files = &self.plan.files[data.index()];
+            let (first, count) = match axis.names.first().and_then(|name| self.graph.variable(job, name)) {
+                Some(Bound::File(file)) => (position(files, file), 1),
+                Some(Bound::Batch(batch @ [file, ..], _)) => (position(files, file), batch.len() as u32),
+                _ => continue,
+            };
+            let entry = &mut self.data[data.index()];
+            let from = entry.first.0 + first;
+            let builder = &mut self.builder;
+            let group = entry.parts.entry((first, count));
+            let group = *group.or_insert_with(|| builder.group((from..from + count).map(FileId)));
+            self.builder.reads(task, group);
+        }
+    }
+
+    fn whole(&mut self, data: usize) -> GroupId {
+        let count = self.plan.files[data].len() as u32;
+        let entry = &mut self.data[data];
+        let first = entry.first.0;
+        *entry.whole.get_or_insert_with(|| self.builder.group((first..first + count).map(FileId)))
+    }
+
+    fn remark(&mut self, about: &str, what: &str, why: &str) {
+        self.remarks.push(Decision {
+            pass: Pass::Reduce,
+            about: about.to_owned(),
+            what: what.to_owned(),
+            why: why.to_owned(),
+        });
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Read {
+    Data(u32),
+    Made(SetId, u32),
+}
+
+/// Where a file of a slice stands in it: the graph hands out references into the plan's own lists.
+fn position(files: &[InputFile], file: &InputFile) -> u32 {
+    let offset = (std::ptr::from_ref(file) as usize).wrapping_sub(files.as_ptr() as usize);
+    let index = offset / size_of::<InputFile>();
+    match files.get(index) {
+        Some(same) if std::ptr::eq(same, file) => index as u32,
+        _ => files.iter().position(|other| other.path == file.path).unwrap_or(0) as u32,
+    }
+}
+
+/// The path of an output. Names of inputs with several files stay as they are written: they are for people here.
+fn name_of(graph: &Graph, job: Option<JobId>, path: &str) -> Box<str> {
+    let Some(job) = job.filter(|_| path.contains('{')) else { return path.into() };
+    let mut look_up = |name: &str, attribute: &str| match graph.variable(job, name) {
+        Some(Bound::Value(value)) => Some(Values::one(value.to_string())),
+        Some(Bound::File(file)) => template::file_values(&[&file.path], attribute).map(|values| match values {
+            Values::One(one) => Values::one(one.into_owned()),
+            Values::Many(many) => Values::many(many.into_iter().map(|one| one.into_owned())),
+        }),
+        Some(Bound::Batch(_, number)) => Some(Values::one(number.to_string())),
+        None => graph.plan().workflow.params.get(name).map(|value| Values::one(value.to_string())),
+    };
+    template::plain(path, &mut look_up).map_or_else(|_| path.into(), Into::into)
+}
+
+/// Which sites hold copies of which files.
+struct Places {
+    names: FxHashMap<String, (u32, Option<u64>)>,
+    directories: Vec<(String, u32)>,
+    patterns: Vec<(Regex, u32)>,
+    sets: Vec<Vec<String>>,
+    /// Positions in the builder, made when first needed.
+    locations: Vec<Option<u32>>,
+}
+
+impl Places {
+    fn new(catalogue: &Catalogue) -> Self {
+        let mut places = Self {
+            names: FxHashMap::default(),
+            directories: Vec::new(),
+            patterns: Vec::new(),
+            sets: Vec::new(),
+            locations: Vec::new(),
+        };
+        for replica in &catalogue.replicas {
+            let mut sites: Vec<String> = replica.copies.iter().map(|copy| copy.site.clone()).collect();
+            sites.sort_unstable();
+            sites.dedup();
+            if sites.is_empty() {
+                continue;
+            }
+            // Sites are few, and so are sets of them; the latest is the likeliest.
+            let set = places.sets.iter().rposition(|known| *known == sites).unwrap_or_else(|| {
+                places.sets.push(sites);
+                places.sets.len() - 1
+            }) as u32;
+            match &replica.what {
+                Replicated::Name(name) => drop(places.names.insert(name.clone(), (set, replica.size))),
+                Replicated::Directory(path) => places.directories.push((path.clone(), set)),
+                Replicated::Pattern(pattern) => {
+                    places.patterns.extend(Regex::new(&format!("^(?:{pattern})$")).ok().map(|regex| (regex, set)));
+                }
+            }
+        }
+        places.locations = vec![None; places.sets.len()];
+        places
+    }
+
+    /// Where a file lies and how large it is.
+    fn of(&mut self, file: &InputFile, builder: &mut Builder) -> (u32, u64) {
+        let name = file.path.as_str();
+        let found = self.names.get(name).copied();
+        let found = found.or_else(|| {
+            let directory = self.directories.iter().find(|(path, _)| name.starts_with(path.as_str()));
+            let pattern = || self.patterns.iter().find(|(regex, _)| regex.is_match(name)).map(|(_, set)| *set);
+            directory.map(|(_, set)| *set).or_else(pattern).map(|set| (set, None))
+        });
+        let Some((set, size)) = found else { return (0, file.size) };
+        let size = if file.size == 0 { size.unwrap_or(0) } else { file.size };
+        let sets = &self.sets;
+        let at = self.locations[set as usize].get_or_insert_with(|| {
+            let sites = sets[set as usize].clone();
+            if sites == [LOCAL] { 0 } else { builder.location(sites) }
+        });
+        (*at, size)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ids::Digest;
+    use crate::site::Site;
+    use crate::workflow::DataFile;
+    use std::sync::Arc;
+
+    fn read(text: &str, files: &[&[(&str, u64)]], known: &Known) -> (Abstract, Vec<Decision>) {
+        let (workflow, findings) = workflow::read(text, &BTreeMap::new());
+        let workflow = workflow.unwrap_or_else(|| panic!("{findings:?}"));
+        let file = |(path, size): &(&str, u64)| DataFile {
+            path: (*path).to_owned(),
+            from: (*path).to_owned(),
+            size: *size,
+            digest: Digest([0; 32]),
+        };
+        let files = files.iter().map(|files| files.iter().map(file).collect()).collect();
+        let plan = Plan::new(workflow, files, Site::new("local", Vec::new()));
+        let graph = Graph::new(Arc::new(plan)).expect("no circle");
+        from_plan(&graph, &Catalogue::default(), known).expect("no circle")
+    }
+
+    fn input_names(graph: &Abstract, task: u32) -> Vec<&str> {
+        let groups = graph.inputs(TaskId(task)).iter();
+        groups.flat_map(|group| graph.files_of(*group)).map(|file| &*graph.files[file.index()].name).collect()
+    }
+
+    #[test]
+    fn tasks_have_the_numbers_of_their_jobs_and_read_what_those_read() {
+        let (graph, remarks) = read(
+            "workflow: w
+data: {images: 'in/*.jpg', labels: labels.csv}
+tasks:
+  clean:
+    for: {image: images}
+    in: [labels]
+    out: {small: 'small/{image.stem}.png', log: {path: 'log/{image.stem}.txt', temp: true}}
+    run: clean {image} {labels} {small}
+  train:
+    in: [clean.small, labels]
+    out: {model: model.bin}
+    run: train {small} {model}
+",
+            &[&[("in/a.jpg", 10), ("in/b.jpg", 20)], &[("labels.csv", 5)]],
+            &Known::default(),
+        );
+        let names: Vec<&str> = graph.tasks.iter().map(|task| &*task.name).collect();
+        assert_eq!(names, ["clean[image=in/a.jpg]", "clean[image=in/b.jpg]", "train"]);
+        assert_eq!(input_names(&graph, 1), ["labels.csv", "in/b.jpg"]);
+        assert_eq!(input_names(&graph, 2), ["labels.csv", "small/a.png", "small/b.png"]);
+        assert_eq!(graph.parents(TaskId(2)), [TaskId(0), TaskId(1)]);
+        let log = graph.files.iter().find(|file| &*file.name == "log/a.txt").expect("an output");
+        assert!(!log.stage_out, "it is temporary");
+        assert_eq!(graph.kinds, ["clean", "train"]);
+        assert_eq!(remarks, []);
+    }
+
+    #[test]
+    fn outputs_that_the_same_tasks_read_are_one_group() {
+        let (graph, _) = read(
+            "workflow: w
+tasks:
+  make: {out: {a: a.txt, b: b.txt, c: c.txt}, run: make}
+  use: {in: [make.a, make.b], run: 'use {a} {b}'}
+  more: {in: [make.c], run: 'use {c}'}
+",
+            &[],
+            &Known::default(),
+        );
+        assert_eq!(graph.outputs(TaskId(0)).len(), 2);
+        assert_eq!(input_names(&graph, 1), ["a.txt", "b.txt"]);
+        assert_eq!(input_names(&graph, 2), ["c.txt"]);
+    }
+
+    #[test]
+    fn a_set_whose_tasks_are_not_known_is_one_task_at_the_end() {
+        let (graph, remarks) = read(
+            "workflow: w
+tasks:
+  each: {for: {part: split.parts}, out: {o: 'o/{part.stem}.txt'}, run: 'each {part} {o}'}
+  split: {out: {parts: 'parts/*.txt'}, run: split}
+  all: {in: [each.o], run: 'all {o}'}
+  last: {run: last}
+",
+            &[],
+            &Known::default(),
+        );
+        let names: Vec<(&str, Option<&str>)> = graph.tasks.iter().map(|task| (&*task.name, task.alone)).collect();
+        assert_eq!(names, [("split", None), ("last", None), ("each", Some(LATER)), ("all", Some(LATER))]);
+        assert_eq!(graph.parents(TaskId(2)), [TaskId(0)]);
+        assert_eq!(graph.parents(TaskId(3)), [TaskId(2)]);
+        assert_eq!(remarks.len(), 2);
+    }
+
+    #[test]
+    fn what_earlier_runs_took_is_used_and_said() {
+        let known = Known {
+            runtimes: BTreeMap::from([("slow".to_owned(), Earlier { seconds: 12.5, runs: 3 })]),
+            ..Known::default()
+        };
+        let (graph, remarks) =
+            read("workflow: w\ntasks: {slow: {run: 'true'}, once: {when: '1 < 2', run: 'true'}}\n", &[], &known);
+        assert_eq!(graph.tasks[0].runtime, Some(12.5));
+        assert_eq!(graph.tasks[1].runtime, None);
+        assert_eq!(graph.tasks[1].alone, Some(CONDITION));
+        assert_eq!(remarks[0].what, "expected to take 12.500 s a task");
+    }
+}
