@@ -41,7 +41,9 @@ pub fn scenarios(base: &Options, has_labels: bool) -> Vec<Scenario> {
         .map(|name| {
             let mut options = baseline.clone();
             let about = match name {
-                ScenarioName::Baseline => "jobs pull from a staging site and push to it; the image comes with every job",
+                ScenarioName::Baseline => {
+                    "jobs pull from a staging site and push to it; the image comes with every job"
+                }
                 ScenarioName::ContainerInstalled => {
                     options.images = ImageTransfer::Installed;
                     "the same, with images on the nodes"
@@ -176,8 +178,12 @@ fn kinds(layout: &Layout) -> BTreeMap<JobKind, u64> {
 /// The same workflow with its programs where the tasks run.
 pub fn without_programs(graph: &Abstract) -> Abstract {
     let mut builder = Builder::new(&graph.name);
-    graph.kinds.iter().for_each(|kind| drop(builder.kind(kind)));
-    graph.images.iter().for_each(|image| drop(builder.image(&image.name, image.size)));
+    for kind in &graph.kinds {
+        builder.kind(kind);
+    }
+    for image in &graph.images {
+        builder.image(&image.name, image.size);
+    }
     for sites in &graph.locations {
         builder.location(sites.clone());
     }
@@ -265,9 +271,7 @@ fn differences(
         let count = |kinds: &BTreeMap<JobKind, u64>| kinds.get(&kind).copied().unwrap_or(0) as i64;
         let (here, there) = (count(&our_kinds), count(&their_kinds));
         let rule = match kind {
-            JobKind::StageIn | JobKind::StageOut => {
-                "one for every ten compute jobs of a level with something to move"
-            }
+            JobKind::StageIn | JobKind::StageOut => "one for every ten compute jobs of a level with something to move",
             JobKind::CreateDirectory | JobKind::LeafCleanup => "one for each staging site",
             JobKind::Transfer => "files go from one staging site to another",
             JobKind::Chmod => "programs that are staged to a shared file system are made executable",

@@ -56,7 +56,8 @@ impl ScenarioName {
 const WORKERS: &str = "workers";
 
 impl Study {
-    pub const ALL: [(&'static str, Self); 3] = [("galaxy", Self::Galaxy), ("lung", Self::Lung), ("crisis", Self::Crisis)];
+    pub const ALL: [(&'static str, Self); 3] =
+        [("galaxy", Self::Galaxy), ("lung", Self::Lung), ("crisis", Self::Crisis)];
 
     pub fn name(self) -> &'static str {
         Self::ALL.iter().find(|(_, study)| *study == self).expect("all are listed").0
@@ -209,9 +210,8 @@ impl Shape {
     }
 
     fn files(&mut self, name: impl Fn(u64) -> String, count: u64, like: File) -> GroupId {
-        let files: Vec<_> = (0..count)
-            .map(|number| self.builder.file(File { name: name(number).into(), ..like.clone() }))
-            .collect();
+        let files: Vec<_> =
+            (0..count).map(|number| self.builder.file(File { name: name(number).into(), ..like.clone() })).collect();
         self.builder.group(files)
     }
 
@@ -392,7 +392,11 @@ fn crisis(shape: &mut Shape) {
         let infer = shape.task(names[2].clone(), (&names[2], programs[2]), needs[2], &reads);
         shape.made(infer, |_| format!("{model}_confusion_matrix.png"), 1, 50_000);
         let predictions = shape.made(infer, |number| format!("{model}_output_{number}.csv"), 2, 300_000);
-        if model == "resnet" { pictures.extend([hpo, train, infer]) } else { text.extend([hpo, train, infer]) }
+        if model == "resnet" {
+            pictures.extend([hpo, train, infer])
+        } else {
+            text.extend([hpo, train, infer])
+        }
         predictions
     };
     let with_glove: Vec<GroupId> = tweets.iter().copied().chain([glove]).collect();
