@@ -66,7 +66,20 @@ pub(crate) fn dry_run(project: &Project, plan: Plan, policy: Policy, json: bool)
     Ok(Exit::Done.into())
 }
 
-fn decide(project: &Project, plan: Plan, policy: Policy) -> Result<DryRunView, Failure> {
+/// What was found while looking ahead: why tasks run, from where they are reused, why they are skipped.
+#[derive(Default)]
+struct Found {
+    reasons: BTreeMap<JobId, String>,
+    skipped: BTreeMap<JobId, String>,
+    reused: BTreeMap<JobId, String>,
+}
+
+/// The engine as far as it comes without running anything: what is known already is done.
+pub(crate) fn foreseen(project: &Project, plan: Plan, policy: Policy) -> Result<Engine, Failure> {
+    look_ahead(project, plan, policy).map(|(engine, _)| engine)
+}
+
+fn look_ahead(project: &Project, plan: Plan, policy: Policy) -> Result<(Engine, Found), Failure> {
     let folder = project.cache();
     // A dry run leaves no trace, not even an empty cache.
     let mut cache = match folder.is_dir() {
@@ -74,9 +87,8 @@ fn decide(project: &Project, plan: Plan, policy: Policy) -> Result<DryRunView, F
         false => None,
     };
     let mut engine = Engine::new(Arc::new(plan), policy).map_err(|cycle| Failure::usage(cycle.to_string()))?;
-    let mut reasons: BTreeMap<JobId, String> = BTreeMap::new();
-    let mut skipped: BTreeMap<JobId, String> = BTreeMap::new();
-    let mut reused: BTreeMap<JobId, String> = BTreeMap::new();
+    let mut found = Found::default();
+    let Found { reasons, skipped, reused } = &mut found;
     let mut inputs = vec![Input::Begin];
     while !inputs.is_empty() {
         let step = engine.step(Timestamp(0), std::mem::take(&mut inputs));
@@ -105,6 +117,11 @@ fn decide(project: &Project, plan: Plan, policy: Policy) -> Result<DryRunView, F
             }
         }
     }
+    Ok((engine, found))
+}
+
+fn decide(project: &Project, plan: Plan, policy: Policy) -> Result<DryRunView, Failure> {
+    let (engine, Found { reasons, skipped, reused }) = look_ahead(project, plan, policy)?;
     let mut view = DryRunView::default();
     for job in (0..engine.graph().len()).map(JobId::from) {
         let task = engine.graph().name(job);

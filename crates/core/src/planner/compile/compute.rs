@@ -13,6 +13,9 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
+/// No site has this number, so nothing is staged there.
+const NOWHERE: SiteId = SiteId(u16::MAX);
+
 impl Compiler<'_> {
     pub(super) fn compute(&mut self, job: JobId) -> Task {
         let staging = self.layout.job(job).staging;
@@ -54,6 +57,44 @@ impl Compiler<'_> {
             compiled.run = Run::Planned(Box::new(planned));
         }
         compiled
+    }
+
+    /// A task whose results are known, as it stood: every task above it is one too.
+    pub(super) fn reused(&mut self, task: TaskId) -> Task {
+        let (unfolded, definition) = (self.unfolded, self.definition(task).clone());
+        let job = crate::ids::JobId(task.0);
+        let Needs { inputs, values } = self.needs(task, NOWHERE);
+        let scattered = inputs.into_iter().skip(definition.inputs.len()).map(|(name, from, span)| {
+            let sources = from.into_iter().filter_map(|from| match from {
+                From::Data(data) => Some(FileSource::Data(data)),
+                From::Made(..) => None,
+            });
+            (name, sources.collect(), span)
+        });
+        let declared = definition.inputs.iter().map(|input| {
+            let sources = match input.source {
+                FileSource::Data(_) => vec![input.source],
+                FileSource::Output { task: producer, output } => {
+                    let makers = unfolded.selected(job, producer).into_iter();
+                    let known = makers.filter_map(|maker| self.reused.get(&TaskId(maker.0)));
+                    known.map(|task| FileSource::Output { task: *task, output }).collect()
+                }
+            };
+            (input.name.clone(), sources, input.span)
+        });
+        let named: Vec<_> = declared.chain(scattered).collect();
+        let (inputs, further) = gathered(named);
+        let run = definition.run.clone();
+        let planned = Planned { values, further, ..Planned::new(Work::Task(Box::new(run))) };
+        let after = self.graph.parents(task).iter().filter_map(|parent| self.reused.get(parent).copied()).collect();
+        Task {
+            name: unfolded.name(job),
+            scatter: Vec::new(),
+            inputs,
+            after,
+            run: Run::Planned(Box::new(planned)),
+            ..definition
+        }
     }
 
     /// The image that a job gets, unless it is there already.

@@ -111,6 +111,10 @@ pub fn compile(unfolded: &Graph, graph: &Abstract, layout: &Layout, places: Plac
             compiler.tasks.push(task);
         }
     }
+    for task in graph.ids().filter(|task| layout.job_of[task.index()].is_none()) {
+        let task = compiler.reused(task);
+        compiler.tasks.push(task);
+    }
     let Compiler { tasks, data, files, .. } = compiler;
     let mut workflow = crate::workflow::Workflow { tasks, data, ..plan.workflow.clone() };
     workflow.places = Default::default();
@@ -160,6 +164,8 @@ struct Compiler<'a> {
     empty: Option<DataId>,
     /// Of each job of the layout, its task; none when it is left out.
     set_of: Vec<Option<SetId>>,
+    /// Tasks whose results are known have no job; the engine takes their results from the cache and shows them.
+    reused: FxHashMap<TaskId, SetId>,
     /// Results that a job elsewhere than their maker's site finds in another task's outputs.
     moved: FxHashMap<(TaskId, u32, SiteId), (SetId, u32)>,
     /// Of the outputs of clusters, their position among those of the job.
@@ -205,6 +211,7 @@ impl<'a> Compiler<'a> {
             known: FxHashMap::default(),
             empty: None,
             set_of: Vec::new(),
+            reused: FxHashMap::default(),
             moved: FxHashMap::default(),
             exported: FxHashMap::default(),
             kept: FxHashMap::default(),
@@ -228,6 +235,10 @@ impl<'a> Compiler<'a> {
             let wanted = self.is_wanted(self.layout.job(job));
             self.set_of.push(wanted.then(|| SetId::from(count)));
             count += usize::from(wanted);
+        }
+        for task in self.graph.ids().filter(|task| self.layout.job_of[task.index()].is_none()) {
+            self.reused.insert(task, SetId::from(count));
+            count += 1;
         }
         for job in self.layout.ids() {
             let Some(set) = self.set_of[job.index()] else { continue };
@@ -254,6 +265,19 @@ impl<'a> Compiler<'a> {
         }
     }
 
+    /// Tasks without a job whose results a job reads or stages in.
+    fn reused_above(&self, job: JobId) -> Vec<SetId> {
+        if self.reused.is_empty() {
+            return Vec::new();
+        }
+        let parents = self.layout.tasks_of(job).iter().flat_map(|task| self.graph.parents(*task)).copied();
+        let makers = self.layout.files_of(job).iter().filter_map(|file| match self.origins[file.index()] {
+            Origin::Output { task, .. } => Some(task),
+            Origin::Data { .. } => None,
+        });
+        parents.chain(makers).filter_map(|task| self.reused.get(&task).copied()).collect()
+    }
+
     /// A task of a run with several sites may only go to nodes of its own.
     fn pool(&mut self, job: JobId, task: &mut Task) {
         let job = self.layout.job(job);
@@ -275,8 +299,11 @@ impl<'a> Compiler<'a> {
     fn after(&self, job: JobId, task: &Task, set: SetId) -> Vec<SetId> {
         let mut after: Vec<SetId> =
             self.layout.parents(job).iter().filter_map(|parent| self.set_of[parent.index()]).collect();
+        after.extend(self.reused_above(job));
         let makers: BTreeSet<SetId> = sources::makers(task).collect();
         after.retain(|other| *other != set && !makers.contains(other));
+        after.sort_unstable();
+        after.dedup();
         after
     }
 }
