@@ -2,6 +2,7 @@
 
 mod main {
     mod generate;
+    mod planned;
     mod properties;
     mod scale;
 }
