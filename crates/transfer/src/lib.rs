@@ -4,6 +4,7 @@
 //! It knows nothing of workflows, jobs and sites, and no other Tulpar crate. Threads that wait, no runtime.
 
 mod credentials;
+mod date;
 mod error;
 mod http;
 mod local;

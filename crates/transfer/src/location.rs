@@ -16,7 +16,7 @@ pub enum Location {
 pub struct Url {
     pub scheme: String,
     pub user: Option<String>,
-    password: Option<String>,
+    pub(crate) password: Option<String>,
     pub host: String,
     pub port: Option<u16>,
     /// Begins with `/`; with the query, if there is one.

@@ -82,8 +82,7 @@ const BATCH_BYTES: u64 = 64 << 20;
 
 impl Transfers {
     pub fn new(options: Options) -> Self {
-        let http = http::Client::new(&options);
-        Transfers { options, learnt: Learnt::default(), http, ssh: ssh::Ssh::default() }
+        Transfers { options, learnt: Learnt::default(), http: http::Client::new(), ssh: ssh::Ssh::default() }
     }
 
     pub fn options(&self) -> &Options {
