@@ -1,8 +1,8 @@
 //! The fifth pass: jobs that remove what nobody needs any more.
 
 use super::draft::{Draft, levels};
-use super::explain::{counted, traffic};
-use super::layout::{Decision, Job, JobId, JobKind, Pass, SiteId, Traffic};
+use super::explain::{Lines, counted, traffic};
+use super::layout::{Job, JobId, JobKind, Pass, SiteId, Traffic};
 use super::options::Cleanup;
 use super::parcel::{Parcel, Parcels};
 use super::stage::Moves;
@@ -66,25 +66,20 @@ pub(super) fn remove(draft: &mut Draft<'_>, parcels: &Parcels, parcel: &Parcel, 
 }
 
 fn explain(draft: &mut Draft<'_>, stubs: &[(SiteId, u32, JobId)], cleanup_of: &[u32]) {
-    let mut lines = Vec::new();
+    let mut lines = Lines::new(Pass::Cleanup);
     let mut position = 0;
     for level in stubs.chunk_by(|left, right| (left.0, left.1) == (right.0, right.1)) {
         let (first, last) = (cleanup_of[position], cleanup_of[position + level.len() - 1]);
         position += level.len();
-        let removed: Traffic = draft.jobs[first as usize..=last as usize].iter().map(|job| job.inward).sum();
-        let jobs = u64::from(last - first + 1);
         let (site, depth, _) = level[0];
-        lines.push(Decision {
-            pass: Pass::Cleanup,
-            about: format!("cleanup, level {depth}, {}", draft.placement.place(site).name),
-            what: format!(
-                "{} after {}; {}",
-                counted(jobs, "job"),
-                counted(level.len() as u64, "job that is the last to use files"),
-                traffic(removed)
-            ),
-            why: "one for five, Pegasus' rule".to_owned(),
+        lines.add(|| {
+            let removed: Traffic = draft.jobs[first as usize..=last as usize].iter().map(|job| job.inward).sum();
+            let jobs = counted(u64::from(last - first + 1), "job");
+            let users = counted(level.len() as u64, "compute or transfer job");
+            let about = format!("cleanup, level {depth}, {}", draft.placement.place(site).name);
+            let what = format!("{jobs} after the last use by {users}; {}", traffic(removed));
+            (about, what, "one for five, Pegasus' rule".to_owned())
         });
     }
-    draft.explain(Pass::Cleanup, lines);
+    lines.finish(&mut draft.decisions);
 }

@@ -1,7 +1,7 @@
 //! Jobs that make the run's directory on each staging site before anything goes there, and remove it at the end.
 
 use super::draft::{Draft, levels};
-use super::explain::counted;
+use super::explain::{Lines, counted};
 use super::layout::{Decision, Job, JobId, JobKind, Pass, SiteId};
 
 /// One job for each staging site; only jobs wait for it that do not wait for another that does.
@@ -42,7 +42,7 @@ pub(super) fn create(draft: &mut Draft<'_>) {
             what: format!("{} on {}", counted(sites.len() as u64, "job"), names.join(", ")),
             why: "one a staging site, Pegasus' rule".to_owned(),
         };
-        draft.explain(Pass::Stage, vec![line]);
+        draft.decisions.push(line);
     }
 }
 
@@ -54,20 +54,20 @@ pub(super) fn remove(draft: &mut Draft<'_>, pinned: &[bool]) {
     let makers = draft.jobs.iter().filter(|job| job.kind == JobKind::CreateDirectory);
     let sites: Vec<SiteId> = makers.map(|job| job.staging).collect();
     let last = draft.jobs.iter().map(|job| job.level).max().unwrap_or(0);
-    let mut lines = Vec::new();
+    let mut lines = Lines::new(Pass::Cleanup);
     for site in sites {
         let name = draft.placement.place(site).name.clone();
         let about = format!("leaf cleanup, {name}");
         if pinned[site.index()] {
             let why = "results stay in it, for no place was given for them; fewer than Pegasus: none".to_owned();
-            lines.push(Decision { pass: Pass::Cleanup, about, what: "the run's directory stays".to_owned(), why });
+            lines.add(|| (about, "the run's directory stays".to_owned(), why));
             continue;
         }
         let job = draft.add(Job::new(JobKind::LeafCleanup, site, site, last + 1, 0));
         let leaves = (0..count as u32).map(JobId).filter(|other| leaf[other.index()]);
         draft.edges.extend(leaves.map(|leaf| (job.0, leaf)));
         let why = "one a staging site, after every job that nothing waits for".to_owned();
-        lines.push(Decision { pass: Pass::Cleanup, about, what: "1 job".to_owned(), why });
+        lines.add(|| (about, "1 job".to_owned(), why));
     }
-    draft.explain(Pass::Cleanup, lines);
+    lines.finish(&mut draft.decisions);
 }

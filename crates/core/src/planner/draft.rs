@@ -4,8 +4,7 @@
 //! thousand files cost a thousand entries.
 
 use super::abstraction::{Abstract, FileId, GroupId, Lists, NONE, TaskId};
-use super::explain::capped;
-use super::layout::{Decision, Job, JobId, JobKind, Layout, Pass, SiteId, Traffic};
+use super::layout::{Decision, Job, JobId, JobKind, Layout, SiteId, Traffic};
 use super::options::Options;
 use super::partition::Partition;
 use super::place::{Placement, producer_of};
@@ -135,10 +134,6 @@ impl<'a> Draft<'a> {
 
     pub(super) fn edge(&mut self, child: JobId, parent: JobId) {
         self.edges.push((child.0, parent));
-    }
-
-    pub(super) fn explain(&mut self, pass: Pass, lines: Vec<Decision>) {
-        capped(&mut self.decisions, pass, lines);
     }
 
     fn form(&mut self, partition: &Partition) {

@@ -45,17 +45,44 @@ pub(super) fn kinds_of(graph: &Abstract, tasks: &[TaskId]) -> String {
     words.join(", ")
 }
 
-/// Adds the lines of one pass, and instead of those beyond what can be read how many they are.
-pub(super) fn capped(decisions: &mut Vec<Decision>, pass: Pass, mut lines: Vec<Decision>) {
-    let more = lines.len().saturating_sub(MOST_LINES);
-    lines.truncate(MOST_LINES);
-    decisions.append(&mut lines);
-    if more > 0 {
-        decisions.push(Decision {
-            pass,
-            about: counted(more as u64, "more line"),
-            what: "like these".to_owned(),
-            why: format!("only the first {MOST_LINES} are shown"),
-        });
+/// The lines of one pass: as many as can be read, and how many more there would be.
+pub(super) struct Lines {
+    pass: Pass,
+    lines: Vec<Decision>,
+    more: u64,
+}
+
+impl Lines {
+    pub(super) fn new(pass: Pass) -> Self {
+        Self { pass, lines: Vec::new(), more: 0 }
     }
+
+    /// Asks for what it is about, what was decided and why, unless there are too many already.
+    pub(super) fn add(&mut self, line: impl FnOnce() -> (String, String, String)) {
+        if self.lines.len() == MOST_LINES {
+            self.more += 1;
+            return;
+        }
+        let (about, what, why) = line();
+        self.lines.push(Decision { pass: self.pass, about, what, why });
+    }
+
+    pub(super) fn finish(mut self, decisions: &mut Vec<Decision>) {
+        decisions.append(&mut self.lines);
+        if self.more > 0 {
+            decisions.push(Decision {
+                pass: self.pass,
+                about: counted(self.more, "more line"),
+                what: "like these".to_owned(),
+                why: format!("only the first {MOST_LINES} are shown"),
+            });
+        }
+    }
+}
+
+/// Adds lines that are written already, no more of them than can be read.
+pub(super) fn capped(decisions: &mut Vec<Decision>, pass: Pass, lines: Vec<Decision>) {
+    let mut capped = Lines::new(pass);
+    lines.into_iter().for_each(|line| capped.add(|| (line.about, line.what, line.why)));
+    capped.finish(decisions);
 }

@@ -2,7 +2,7 @@
 
 use super::abstraction::{Abstract, GroupId, Lists, NONE, Task, TaskId};
 use super::error::PlanError;
-use super::explain::{capped, counted, thousands};
+use super::explain::{Lines, counted, thousands};
 use super::layout::{Decision, Pass, SiteId};
 use super::options::{Options, SiteChoice};
 use crate::catalogue::{Catalogue, DataConfiguration, ImageTransfer, LOCAL};
@@ -306,35 +306,38 @@ fn explain(
     tallies: BTreeMap<(u32, SiteId, Reason), Tally>,
     decisions: &mut Vec<Decision>,
 ) {
-    let mut lines = Vec::new();
+    let mut lines = Lines::new(Pass::Place);
     for ((kind, site, reason), tally) in tallies {
-        let why = match reason {
-            Reason::Asked => "the workflow says so".to_owned(),
-            Reason::AskedThoughSmall => {
-                "the workflow says so, though no node there has what they ask for: they will wait for ever".to_owned()
-            }
-            Reason::OnlyOne => "the only site that tasks may go to".to_owned(),
-            Reason::OnlyFitting => "the only site with a node that has what they ask for".to_owned(),
-            Reason::MostBytes => {
-                format!("most of their input is there: {} of {}", Bytes(tally.here), Bytes(tally.everywhere))
-            }
-            Reason::LeastLoaded if tally.here > 0 => {
-                format!("as much of their input is there as elsewhere ({}), and less work a CPU", Bytes(tally.here))
-            }
-            Reason::LeastLoaded => "least work a CPU".to_owned(),
-        };
-        let kind = graph.kinds.get(kind as usize).map_or("task", String::as_str);
-        let about = format!("{} × {kind}", thousands(tally.count));
-        let place = &sites[site.index()];
-        let what = format!(
-            "to `{}` ({}, files by way of `{}`)",
-            place.name,
-            place.data.name(),
-            sites[place.staging.index()].name
-        );
-        lines.push(Decision { pass: Pass::Place, about, what, why });
+        lines.add(|| {
+            let why = match reason {
+                Reason::Asked => "the workflow says so".to_owned(),
+                Reason::AskedThoughSmall => {
+                    "the workflow says so, though no node there has what they ask for: they will wait for ever"
+                        .to_owned()
+                }
+                Reason::OnlyOne => "the only site that tasks may go to".to_owned(),
+                Reason::OnlyFitting => "the only site with a node that has what they ask for".to_owned(),
+                Reason::MostBytes => {
+                    format!("most of their input is there: {} of {}", Bytes(tally.here), Bytes(tally.everywhere))
+                }
+                Reason::LeastLoaded if tally.here > 0 => {
+                    format!("as much of their input is there as elsewhere ({}), and less work a CPU", Bytes(tally.here))
+                }
+                Reason::LeastLoaded => "least work a CPU".to_owned(),
+            };
+            let kind = graph.kinds.get(kind as usize).map_or("task", String::as_str);
+            let about = format!("{} × {kind}", thousands(tally.count));
+            let place = &sites[site.index()];
+            let what = format!(
+                "to `{}` ({}, files by way of `{}`)",
+                place.name,
+                place.data.name(),
+                sites[place.staging.index()].name
+            );
+            (about, what, why)
+        });
     }
-    capped(decisions, Pass::Place, lines);
+    lines.finish(decisions);
 }
 
 /// A file that exists before the run lies here; so does what a task made whose results exist.

@@ -8,8 +8,8 @@
 use super::abstraction::Lists;
 use super::cleanup::remove;
 use super::draft::Draft;
-use super::explain::counted;
-use super::layout::{Decision, Job, JobId, JobKind, Pass};
+use super::explain::{Lines, counted};
+use super::layout::{Job, JobId, JobKind, Pass};
 use super::parcel::Parcels;
 use crate::units::Bytes;
 
@@ -63,7 +63,7 @@ pub(super) fn keep_below(draft: &mut Draft<'_>, parcels: &Parcels, limit: Bytes)
             pending[parcels.all[*parcel as usize].site.index()].push(*parcel);
         }
     }
-    let mut lines = Vec::new();
+    let mut lines = Lines::new(Pass::Cleanup);
     for at in (0..sites).filter(|at| highest[*at] > 0) {
         let about = format!("cleanup, {}", draft.placement.sites[at].name);
         let (over, job) = excess[at];
@@ -84,9 +84,9 @@ pub(super) fn keep_below(draft: &mut Draft<'_>, parcels: &Parcels, limit: Bytes)
         } else {
             format!("as few as keep it below {limit}; what leaves files waits for them")
         };
-        lines.push(Decision { pass: Pass::Cleanup, about, what, why });
+        lines.add(|| (about, what, why));
     }
-    draft.explain(Pass::Cleanup, lines);
+    lines.finish(&mut draft.decisions);
 }
 
 /// Every job after its parents, each parent as late as can be, and results taken out as soon as they can be.

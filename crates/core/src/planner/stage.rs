@@ -5,8 +5,8 @@
 
 use super::abstraction::{FileId, GroupId, NONE};
 use super::draft::{Draft, Item};
-use super::explain::{counted, traffic};
-use super::layout::{Decision, Job, JobId, JobKind, Pass, SiteId, Traffic};
+use super::explain::{Lines, counted, traffic};
+use super::layout::{Job, JobId, JobKind, Pass, SiteId, Traffic};
 use super::options::Cleanup;
 use rustc_hash::FxHashMap;
 
@@ -57,7 +57,7 @@ struct Stager<'d, 'a> {
     bringers: Vec<JobId>,
     /// Of files that are in several groups, the job that brings them.
     overlapping: FxHashMap<FileId, JobId>,
-    lines: Vec<Decision>,
+    lines: Lines,
 }
 
 /// Adds stage-in, inter-site, chmod, stage-out and registration jobs.
@@ -77,7 +77,7 @@ pub(super) fn stage(draft: &mut Draft<'_>) -> Moves {
         touched: Vec::new(),
         bringers: Vec::new(),
         overlapping: FxHashMap::default(),
-        lines: Vec::new(),
+        lines: Lines::new(Pass::Stage),
     };
     let mut taken = stager.deleted_outputs();
     for (index, jobs) in by_site.iter().enumerate() {
@@ -96,7 +96,7 @@ pub(super) fn stage(draft: &mut Draft<'_>) -> Moves {
     }
     stager.register();
     let Stager { moves, lines, draft, .. } = stager;
-    draft.explain(Pass::Stage, lines);
+    lines.finish(&mut draft.decisions);
     moves
 }
 
@@ -319,11 +319,11 @@ impl Stager<'_, '_> {
         // Nothing that a run makes waits for them.
         let moved = stream.total;
         if moved.files > 0 {
-            self.lines.push(Decision {
-                pass: Pass::Stage,
-                about: "results of tasks that are not run again".to_owned(),
-                what: format!("{} take out {}", counted(u64::from(stream.created), "stage-out job"), traffic(moved)),
-                why: format!("Pegasus' rule: at most {DELETED_OUTPUT_JOBS} jobs"),
+            let jobs = counted(u64::from(stream.created), "stage-out job");
+            self.lines.add(|| {
+                let about = "results of tasks that are not run again".to_owned();
+                let why = format!("Pegasus' rule: at most {DELETED_OUTPUT_JOBS} jobs");
+                (about, format!("{jobs} for {}", traffic(moved)), why)
             });
         }
         stream.created
@@ -358,16 +358,15 @@ impl Stager<'_, '_> {
             files += 1;
         }
         if files > 0 {
-            self.lines.push(Decision {
-                pass: Pass::Stage,
-                about: "registration".to_owned(),
-                what: format!("{} for {}", counted(entries.len() as u64, "job"), counted(files, "file")),
-                why: "one for each stage-out job with files to register, Pegasus' rule".to_owned(),
+            self.lines.add(|| {
+                let what = format!("{} for {}", counted(entries.len() as u64, "job"), counted(files, "file"));
+                let why = "one for each stage-out job with files to register, Pegasus' rule".to_owned();
+                ("registration".to_owned(), what, why)
             });
         }
     }
 
-    fn say(&mut self, stream: &Stream, jobs: usize) {
+    fn say(&mut self, stream: &Stream, jobs_of_level: usize) {
         if stream.created == 0 {
             return;
         }
@@ -375,29 +374,25 @@ impl Stager<'_, '_> {
             JobKind::StageOut => self.draft.options.stage_out_jobs,
             _ => self.draft.options.stage_in_jobs,
         };
-        let mut why = match wanted {
-            Some(wanted) => format!("{wanted} a level were asked for"),
-            None => "one for ten, Pegasus' rule".to_owned(),
-        };
-        if (stream.created as usize) < stream.slots.len() {
-            why.push_str("; no more files than that");
-        }
-        if stream.narrowed > 0 {
-            why.push_str("; fewer than Pegasus: files that very many jobs read are spread over fewer of them, ");
-            why.push_str("so that those jobs wait for less");
-        }
+        let (level, shares) = (self.level, self.shares);
         let site = &self.draft.placement.place(self.staging).name;
-        let links = if self.shares && stream.kind == JobKind::StageIn { ", links where they lie there" } else { "" };
-        self.lines.push(Decision {
-            pass: Pass::Stage,
-            about: format!("{}, level {}, {site}", stream.kind.name(), self.level),
-            what: format!(
-                "{} for {}; {}{links}",
-                counted(u64::from(stream.created), "job"),
-                counted(jobs as u64, "compute job"),
-                traffic(stream.total)
-            ),
-            why,
+        self.lines.add(|| {
+            let mut why = match wanted {
+                Some(wanted) => format!("{wanted} a level were asked for"),
+                None => "one for ten, Pegasus' rule".to_owned(),
+            };
+            if (stream.created as usize) < stream.slots.len() {
+                why.push_str("; no more files than that");
+            }
+            if stream.narrowed > 0 {
+                why.push_str("; fewer than Pegasus: files that very many jobs read are spread over fewer of them, ");
+                why.push_str("so that those jobs wait for less");
+            }
+            let links = if shares && stream.kind == JobKind::StageIn { ", links where they lie there" } else { "" };
+            let jobs = counted(u64::from(stream.created), "job");
+            let compute = counted(jobs_of_level as u64, "compute job");
+            let about = format!("{}, level {level}, {site}", stream.kind.name());
+            (about, format!("{jobs} for {compute}; {}{links}", traffic(stream.total)), why)
         });
     }
 }
