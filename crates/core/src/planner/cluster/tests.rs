@@ -249,7 +249,7 @@ prop_compose! {
                 kind: kinds[kind as usize],
                 runtime: Some(f64::from(runtime)),
                 label: label.map(|label| format!("l{label}").into()),
-                hint: hint.and_then(|it| if it % 2 == 0 { size(it) } else { count_hint(it) }),
+                hint: hint.and_then(|it| if it.is_multiple_of(2) { size(it) } else { count_hint(it) }),
                 alone: alone.then_some("so it is"),
                 ..Task::default()
             });
@@ -266,7 +266,7 @@ prop_compose! {
             let group = builder.group([file]);
             if one == other {
                 builder.reads(TaskId::from(one), group);
-            } else if bytes % 2 == 0 {
+            } else if bytes.is_multiple_of(2) {
                 builder.reads(TaskId::from(one), group);
                 builder.reads(TaskId::from(other), group);
             } else {
@@ -378,7 +378,7 @@ proptest! {
         };
         let mut graph = graph;
         for (at, task) in graph.tasks.iter_mut().enumerate() {
-            task.site = Some(if at as u32 % sites == 0 { "far" } else { "near" }.into());
+            task.site = Some(if (at as u32).is_multiple_of(sites) { "far" } else { "near" }.into());
         }
         let predict = |clustering: Clustering| {
             let options = Options { clustering: vec![clustering], parallel_clusters: parallel, ..Options::default() };

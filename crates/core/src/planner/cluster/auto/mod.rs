@@ -22,6 +22,8 @@ use ties::{Sets, Tie, earliest, stays, ties};
 
 /// Among those so close to the fastest the one wins that moves least.
 const CLOSE: f64 = 1.01;
+/// What the names of improved candidates end in.
+const IMPROVED: &str = ", improved";
 /// Predictions for a small workflow, and at least for any.
 const MOST_PREDICTIONS: usize = 64;
 const LEAST_PREDICTIONS: usize = 6;
@@ -69,7 +71,14 @@ pub(super) fn auto(draft: &mut Draft<'_>, decisions: &mut Vec<Decision>) {
             }
             search.try_it(recipe());
         }
-        search.improve(&ground);
+        // First what is faster, then what moves less without being too slow.
+        let spare = search.left / 2;
+        search.improve(search.fastest(), &ground.ties, spare, |next, best| better(next, best) == Ordering::Less);
+        let limit = search.limit(known);
+        search.improve(search.best(known), &ground.ties, 0, |next, best| {
+            let (ours, theirs) = (&next.estimate, &best.estimate);
+            ours.impossible == theirs.impossible && ours.makespan <= limit && next.moved() < best.moved()
+        });
     }
     let best = search.best(known);
     explain(&search, best, known, &ground, decisions);
@@ -128,27 +137,26 @@ impl<'a, 'b> Search<'a, 'b> {
         Some(self.tried.len() - 1)
     }
 
-    /// Merges along the strongest ties between clusters of the best so far, many at once, fewer where that does not
-    /// help, and keeps what is better.
-    fn improve(&mut self, ground: &Ground<'_>) {
-        let mut best = self.fastest();
-        let mut between = self.between(best, &ground.ties);
+    /// Merges along the strongest ties between clusters, many at once, fewer where that does not help, and keeps what
+    /// `keep` finds better than the best so far. Stops when `spare` predictions are left.
+    fn improve(&mut self, from: usize, ties: &[Tie], spare: usize, keep: impl Fn(&Tried<'_>, &Tried<'_>) -> bool) {
+        let mut best = from;
+        let mut between = self.between(best, ties);
         let mut batch = between.len();
         let mut passed = 0;
-        while self.left > 0 && passed < between.len() {
+        while self.left > spare && passed < between.len() {
             batch = batch.clamp(1, between.len() - passed);
             let numbers = self.merged(best, &between[passed..passed + batch]);
-            let name = format!("{}, improved", self.tried[best].name.trim_end_matches(", improved"));
-            self.merges_tried += 1;
+            let name = format!("{}{IMPROVED}", self.tried[best].name.trim_end_matches(IMPROVED));
             let idea = "then clusters with most data in common together, where that helps";
+            self.merges_tried += 1;
             match self.try_it(Candidate { name, idea, numbers }) {
-                Some(next) if better(&self.tried[next], &self.tried[best]) == Ordering::Less => {
+                Some(next) if keep(&self.tried[next], &self.tried[best]) => {
                     self.merges_kept += 1;
                     best = next;
-                    between = self.between(best, &ground.ties);
+                    between = self.between(best, ties);
                     (batch, passed) = (batch * 2, 0);
                 }
-                // What does not help is not kept.
                 Some(_) | None if batch > 1 => batch /= 2,
                 Some(_) | None => passed += 1,
             }
@@ -211,22 +219,28 @@ impl<'a, 'b> Search<'a, 'b> {
         (0..self.tried.len()).min_by(better).expect("none was tried")
     }
 
-    /// The first `known` are those that it must not be slower than.
-    fn best(&self, known: usize) -> usize {
-        let possible = self.tried.iter().map(|tried| tried.estimate.impossible).min().unwrap_or(0);
-        let able = |at: &usize| self.tried[*at].estimate.impossible == possible;
-        let shortest = |these: std::ops::Range<usize>| {
-            these.filter(able).map(|at| self.tried[at].estimate.makespan).fold(f64::INFINITY, f64::min)
+    /// How slow what is chosen may be. The first `known` are those that it must not be slower than.
+    fn limit(&self, known: usize) -> f64 {
+        let shortest = |tried: &[Tried<'_>]| {
+            let able = tried.iter().filter(|tried| self.is_able(tried));
+            able.map(|tried| tried.estimate.makespan).fold(f64::INFINITY, f64::min)
         };
-        let limit = (shortest(0..self.tried.len()) * CLOSE).min(shortest(0..known));
-        (0..self.tried.len())
-            .filter(able)
-            .filter(|at| self.tried[*at].estimate.makespan <= limit)
-            .min_by(|one, other| {
-                let (one, other) = (&self.tried[*one], &self.tried[*other]);
-                one.moved().cmp(&other.moved()).then(one.estimate.makespan.total_cmp(&other.estimate.makespan))
-            })
-            .unwrap_or_else(|| self.fastest())
+        (shortest(&self.tried) * CLOSE).min(shortest(&self.tried[..known]))
+    }
+
+    /// True when as few jobs as possible find no node.
+    fn is_able(&self, tried: &Tried<'_>) -> bool {
+        self.tried.iter().all(|other| tried.estimate.impossible <= other.estimate.impossible)
+    }
+
+    fn best(&self, known: usize) -> usize {
+        let limit = self.limit(known);
+        let close = |at: &usize| self.is_able(&self.tried[*at]) && self.tried[*at].estimate.makespan <= limit;
+        let least = (0..self.tried.len()).filter(close).min_by(|one, other| {
+            let (one, other) = (&self.tried[*one], &self.tried[*other]);
+            one.moved().cmp(&other.moved()).then(one.estimate.makespan.total_cmp(&other.estimate.makespan))
+        });
+        least.unwrap_or_else(|| self.fastest())
     }
 }
 
@@ -254,7 +268,7 @@ fn explain(search: &Search<'_, '_>, best: usize, known: usize, ground: &Ground<'
         lines.push(decision("auto", "nothing to gain", "no two tasks of one site share a file or an image"));
     }
     let mut shown: Vec<usize> =
-        (0..search.tried.len()).filter(|at| !search.tried[*at].name.ends_with(", improved")).collect();
+        (0..search.tried.len()).filter(|at| !search.tried[*at].name.ends_with(IMPROVED)).collect();
     shown.retain(|at| *at < known || search.tried[*at].estimate.makespan.is_finite());
     for at in shown {
         let tried = &search.tried[at];
