@@ -32,7 +32,8 @@ pub struct Costs {
     pub within_a_site: Pace,
     /// Seconds that each job waits in queues and for its start, beyond what this model sees.
     pub job: f64,
-    /// Seconds of a job that makes directories or programs executable.
+    /// Seconds of a job that makes directories or programs executable. Tulpar does such things in its own process;
+    /// as jobs of a batch system they take longer.
     pub create_directory: f64,
     pub register: f64,
     pub cleanup: f64,
@@ -57,9 +58,9 @@ impl Default for Costs {
             between_sites: Pace { bandwidth: 125e6, latency: 1e-3 },
             within_a_site: Pace { bandwidth: 1e9, latency: 50e-6 },
             job: 0.0,
-            create_directory: 1.0,
-            register: 1.0,
-            cleanup: 1.0,
+            create_directory: 0.01,
+            register: 0.01,
+            cleanup: 0.01,
             stage_ins_at_once: 10,
             stage_outs_at_once: 10,
             cleanups_at_once: 4,

@@ -3,7 +3,7 @@
 use super::super::abstraction::{Abstract, Builder, File, Lists, Task, TaskId};
 use super::super::layout::{Job, JobId, JobKind, Layout, SiteId, Traffic};
 use super::super::options::Options;
-use super::{Estimate, estimate};
+use super::{Costs, Estimate, estimate, estimate_with};
 use crate::catalogue::{Catalogue, Link};
 use crate::resources::{Capacity, Gpu};
 use crate::site::{Node, Site};
@@ -183,13 +183,31 @@ fn transfers_beside_the_driver_are_ten_at_once_and_share_the_link() {
 }
 
 #[test]
-fn other_jobs_cost_a_second_and_registrations_follow_each_other() {
+fn other_jobs_cost_what_is_assumed_and_registrations_follow_each_other() {
     let mut bench = Bench::new();
     let made = bench.add(Job::new(JobKind::CreateDirectory, SiteId::LOCAL, FAR, 0, 0), &[]);
     for _ in 0..3 {
         bench.add(Job::new(JobKind::Register, SiteId::LOCAL, FAR, 0, 0), &[made]);
     }
-    assert_eq!(bench.predict(&[], |_| {}).makespan, 4.0);
+    let (graph, layout) = bench.finish();
+    let costs = Costs { create_directory: 2.0, register: 3.0, job: 0.5, ..Costs::default() };
+    let estimate = estimate_with(&graph, &layout, &catalogue(&[]), &Options::default(), &costs);
+    assert_eq!(estimate.makespan, 2.5 + 3.0 * 3.5);
+}
+
+#[test]
+fn files_that_lie_at_the_staging_site_are_linked_and_others_come_from_where_they_are() {
+    let mut bench = Bench::new();
+    let here = bench.builder.location(vec!["elsewhere".into(), "far".into()]);
+    let (one, two) = (File { size: 500, at: here, ..File::default() }, File { size: 300, ..File::default() });
+    let files = vec![bench.builder.file(one), bench.builder.file(two)];
+    let mut job = Job::new(JobKind::StageIn, FAR, FAR, 0, 0);
+    (job.links, job.inward, job.files) = (true, traffic(2, 300), 0..2);
+    bench.add(job, &[]);
+    let (graph, mut layout) = bench.finish();
+    layout.files = files;
+    let estimate = estimate(&graph, &layout, &catalogue(&[]), &Options { threads: 1, ..Options::default() });
+    assert_eq!(estimate.makespan, 3.0 + 1.0, "the bytes and the round trip of one; a link takes no time beside that");
 }
 
 #[test]

@@ -119,16 +119,17 @@ impl<'a> Bench<'a> {
             JobKind::StageIn => {
                 let mut rest = job.inward;
                 // Runs of files usually come from the same place: one look-up for each run.
-                let mut last = (NONE, 0);
+                let (mut at, mut link, mut here) = (NONE, 0, false);
                 for file in self.layout.files_of(id) {
                     let file = &self.graph.files[file.index()];
-                    if last.0 != file.at {
-                        last = (file.at, self.nearest(file.at, staging, network));
+                    if at != file.at {
+                        at = file.at;
+                        (link, here) = self.nearest(file.at, staging, network);
                     }
-                    let traffic = Traffic { files: 1, bytes: file.size };
-                    rest.files = rest.files.saturating_sub(1);
-                    rest.bytes = rest.bytes.saturating_sub(file.size);
-                    *before.entry(last.1).or_default() += traffic;
+                    let traffic = Traffic { files: 1, bytes: if job.links && here { 0 } else { file.size } };
+                    rest.files = rest.files.saturating_sub(traffic.files);
+                    rest.bytes = rest.bytes.saturating_sub(traffic.bytes);
+                    *before.entry(link).or_default() += traffic;
                 }
                 if rest != Traffic::default() {
                     *before.entry(network.link(SiteId::LOCAL.index(), staging)).or_default() += rest;
@@ -153,13 +154,13 @@ impl<'a> Bench<'a> {
         Work { need: Need::default(), run: constant, compute: 0.0, before, after: None }
     }
 
-    /// The link over which a file comes that lies at these places.
-    fn nearest(&self, at: u32, staging: usize, network: &mut Network<'a>) -> LinkId {
+    /// The link over which a file comes that lies at these places, and whether it is there already.
+    fn nearest(&self, at: u32, staging: usize, network: &mut Network<'a>) -> (LinkId, bool) {
         let places: &'a [String] = self.graph.locations.get(at as usize).map_or(&[], Vec::as_slice);
         let places: Vec<usize> = places.iter().map(|name| network.site(name)).collect();
-        let source = if places.contains(&staging) { Some(staging) } else { places.first().copied() };
-        let source = source.unwrap_or(SiteId::LOCAL.index());
-        network.link(source, staging)
+        let here = places.contains(&staging);
+        let source = if here { staging } else { places.first().copied().unwrap_or(SiteId::LOCAL.index()) };
+        (network.link(source, staging), here)
     }
 
     fn runtime(&self, task: TaskId) -> f64 {
