@@ -4,6 +4,7 @@
 //! not know it, by a few threads. It knows nothing of tasks; a pattern that matches nothing is an empty
 //! answer, because whether that is a mistake is for the checker to say.
 
+mod copies;
 mod fetch;
 mod list;
 mod measure;
@@ -15,7 +16,7 @@ pub use stat_cache::{Stamp, StatCache};
 use std::io;
 use std::path::{Path, PathBuf};
 use thiserror::Error;
-use tulpar_core::ids::DataId;
+use tulpar_core::ids::{DataId, Digest};
 use tulpar_core::workflow::{Data, DataFile, DataSource};
 
 #[derive(Debug, Error)]
@@ -40,6 +41,10 @@ pub enum DataError {
     UrlInManifest { manifest: String, line: u32, text: String },
     #[error("{url}: cannot be fetched: {cause}. {hint}")]
     Fetch { url: String, cause: String, hint: String },
+    #[error("{url}: a folder cannot be listed over the network. Name its files one by one under `replicas:`")]
+    FolderBehindUrl { url: String },
+    #[error("{path}: its SHA-256 is {found}, and the catalogue says {expected}. {hint}")]
+    Checksum { path: String, expected: Digest, found: Digest, hint: String },
     #[error("cannot write to {}: {cause}. Check the permissions and the space left", path.display())]
     Cache { path: PathBuf, cause: io::Error },
 }
@@ -139,14 +144,17 @@ pub fn resolve(folder: &Path, cache: &Path, data: &[Data], progress: &(dyn Fn(Pr
             Err(error) => resolved.note(index, error),
         }
     }
+    copies::check(folder, cache, data, &mut resolved);
     for (index, files) in resolved.files.iter_mut().enumerate() {
         // Half a list must not be taken for the whole.
         if resolved.problems.iter().any(|problem| problem.data.index() == index) {
             files.clear();
         }
-        if matches!(data[index].source, DataSource::Files(_)) {
+        if matches!(data[index].source, DataSource::Files(_) | DataSource::Copies(_)) {
             // What was fetched came after what was here.
             files.sort_unstable_by(|one, other| one.path.cmp(&other.path));
+            // Two names of the catalogue may mean one file.
+            files.dedup_by(|one, other| one.path == other.path);
         }
     }
     resolved.forgotten = stats.record(measured.learned).err().map(|cause| DataError::Cache { path: stat_path, cause });

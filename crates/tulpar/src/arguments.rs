@@ -62,7 +62,11 @@ pub(crate) enum Verb {
     /// Show sites, and check that they can run tasks
     Sites(SitesArguments),
     /// Print the JSON Schema of workflow files, for editors
-    Schema,
+    Schema {
+        /// That of catalogues instead
+        #[arg(long)]
+        catalogue: bool,
+    },
     /// Print a completion script for a shell
     Completion {
         #[arg(value_enum)]

@@ -13,6 +13,7 @@ mod projection;
 mod replay;
 mod settings;
 mod stop;
+mod stores;
 mod trial;
 mod verbs;
 mod view;

@@ -37,11 +37,11 @@ pub(crate) struct Finding {
 }
 
 impl Finding {
-    fn new(what: &'static str, verdict: Verdict, says: impl Into<String>) -> Self {
+    pub(crate) fn new(what: &'static str, verdict: Verdict, says: impl Into<String>) -> Self {
         Self { what, verdict, says: says.into(), to_do: String::new() }
     }
 
-    fn advise(mut self, words: impl Into<String>) -> Self {
+    pub(crate) fn advise(mut self, words: impl Into<String>) -> Self {
         self.to_do = words.into();
         self
     }

@@ -2,6 +2,7 @@
 
 mod main {
     mod architecture;
+    mod catalogues;
     mod choosing;
     mod crash;
     mod demo;

@@ -2,11 +2,15 @@
 //!
 //! Native catalogue files and Pegasus' catalogues both become this. It chooses nothing; the planner does.
 
+mod bind;
 mod merge;
 pub(crate) mod pattern;
 mod read;
+mod resolve;
 
+pub use bind::{PROGRAMS, bind};
 pub use read::{read, read_after};
+pub use resolve::{Chosen, Index, resolve};
 
 use crate::ids::Digest;
 use crate::site::Site;

@@ -107,6 +107,15 @@ impl<'a> SpecContext<'a> {
         inputs
     }
 
+    /// The label of a job, with its values in place: what has one label goes into one cluster.
+    pub fn label(&self, job: JobId) -> Option<String> {
+        let label = self.task(job).settings.hints.label.as_ref()?;
+        Some(match label.contains('{') {
+            true => self.names(job).plain(&Template(label.as_str().into())),
+            false => label.clone(),
+        })
+    }
+
     /// The value of a parameter or scatter variable.
     pub fn value(&self, job: JobId, name: &str) -> Option<Value> {
         match self.graph.variable(job, name) {
@@ -361,7 +370,12 @@ impl<'a> Names<'a> {
         if let Some(value) = (self.value)(name) {
             return Some(Values::one(value.to_string()));
         }
-        let request = &self.task.settings.request;
+        let settings = &self.task.settings;
+        let request = &settings.request;
+        let program = settings.environment.programs.iter().find(|program| program.name == name);
+        if let Some(place) = program.and_then(|program| program.place.as_ref()) {
+            return Some(Values::one(place.clone()));
+        }
         match name {
             "cpus" => Some(Values::one(request.milli_cpus.div_ceil(1000).to_string())),
             "gpus" => Some(Values::one(request.gpus.to_string())),

@@ -130,6 +130,11 @@ fn source(reader: &mut Reader, key: Node<'_>, value: Node<'_>) -> Option<DataSou
             found = Some(DataSource::Files(named_files(reader, value)));
             continue;
         }
+        if inner.text() == Some("replica") {
+            count += 1;
+            found = Some(DataSource::Replicas(replicas(reader, value)));
+            continue;
+        }
         let made: fn(String) -> DataSource = match inner.text() {
             Some("path") => by_form,
             Some("manifest") => DataSource::Manifest,
@@ -143,12 +148,28 @@ fn source(reader: &mut Reader, key: Node<'_>, value: Node<'_>) -> Option<DataSou
         found = path(reader, value).map(made);
     }
     if count != 1 {
-        let message =
-            format!("`{}` must have exactly one of `path`, `manifest`, `url` and `files`", key.text().unwrap_or(""));
+        let message = format!(
+            "`{}` must have exactly one of `path`, `manifest`, `url`, `files` and `replica`",
+            key.text().unwrap_or("")
+        );
         reader.report(Diagnostic::error(MISSING_KEY, key.span(), message));
         return None;
     }
     found
+}
+
+/// `replica: name`, or a list of names, of files that the catalogue knows.
+fn replicas(reader: &mut Reader, node: Node<'_>) -> Vec<String> {
+    let mut names: Vec<String> = Vec::new();
+    for (node, text) in reader.words(node, "`replica`") {
+        let Some(name) = reader.bind(node, text) else { continue };
+        match super::paths::problem(&name) {
+            Some(problem) => reader.report(problem.diagnostic(node.span(), "the name of a replica", &name)),
+            None if names.iter().any(|known| *known == name) => {}
+            None => names.push(name.into_owned()),
+        }
+    }
+    names
 }
 
 /// `files: {name in the sandbox: path or URL}`

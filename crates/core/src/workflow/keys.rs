@@ -29,15 +29,24 @@ pub const SETTINGS: &[&str] = &[
     "cache",
     "priority",
     "grace",
+    "programs",
+    "site",
+    "runtime",
+    "label",
+    "cluster",
+    "kind",
 ];
 
 /// Of a data entry that is a map.
-pub const DATA: &[&str] = &["path", "manifest", "url", "files"];
+pub const DATA: &[&str] = &["path", "manifest", "url", "files", "replica"];
+/// Of an input that is a map.
+pub const INPUT: &[&str] = &["from", "bypass", "program"];
 /// Of an output that is a map.
-pub const OUTPUT: &[&str] = &["path", "optional", "temp"];
+pub const OUTPUT: &[&str] = &["path", "optional", "temp", "size", "register"];
 pub const RETRY: &[&str] = &["times", "on", "pause", "memory", "time"];
 pub const RETRY_ON: &[&str] = &["out_of_memory", "out_of_time", "evicted", "failure"];
 pub const CHECKPOINT: &[&str] = &["files", "keep", "best"];
+pub const CLUSTER: &[&str] = &["size", "count", "runtime"];
 pub const BEST: &[&str] = &["newest", "smallest", "largest"];
 
 /// Kept for later versions, at the top and in tasks.

@@ -3,6 +3,7 @@
 //! It knows nothing of sites, sandboxes or attempts, and no position in it is needed to run it: spans
 //! are kept only so that a later finding can point at the word.
 
+use crate::catalogue::Chosen;
 use crate::ids::{DataId, Digest, SetId};
 use crate::resources::Request;
 use crate::units::Bytes;
@@ -137,6 +138,10 @@ pub enum DataSource {
     Url(String),
     /// Files under names of their own: what the sandbox calls each, and its path or URL.
     Files(BTreeMap<String, String>),
+    /// Files by the names that the catalogue knows: `labels.csv`, `images/`, `*.npy`. Tasks see them under these names.
+    Replicas(Vec<String>),
+    /// The copies of replicas that the catalogue gives for a site.
+    Copies(Vec<Chosen>),
 }
 
 /// One file of a [`Data`] entry as it was found. Listing and hashing are the caller's work.
@@ -382,9 +387,22 @@ pub struct Environment {
     pub conda: Option<String>,
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub variables: BTreeMap<String, Template>,
+    /// Programs of the catalogue that its command names.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub programs: Vec<Program>,
     /// Names only. The values never reach a plan, a key, a journal or an argument.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub secrets: Vec<String>,
+}
+
+/// A program that the catalogue knows, as one site has it.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Program {
+    /// What `{name}` in the command means.
+    pub name: String,
+    /// Where it is installed. `None` before the catalogue was asked, and for one that is sent along, which is an input.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub place: Option<String>,
 }
 
 /// When to try again, and with what.

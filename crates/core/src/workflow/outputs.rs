@@ -4,6 +4,7 @@ use super::reader::{Reader, place};
 use super::template::is_identifier;
 use super::{Output, OutputKind, Template, keys};
 use crate::diagnostic::{BAD_NAME, Diagnostic, MISSING_KEY, NAME_CLASH};
+use crate::units::{BYTE_UNITS, BYTES_ACCEPTED, parse_bytes};
 use crate::yaml::{Kind, Node};
 
 pub(super) fn read(reader: &mut Reader, key: Node<'_>, node: Node<'_>) -> Vec<Output> {
@@ -42,7 +43,7 @@ pub(super) fn read(reader: &mut Reader, key: Node<'_>, node: Node<'_>) -> Vec<Ou
 
 fn output(reader: &mut Reader, name: &str, key: Node<'_>, node: Node<'_>) -> Option<Output> {
     let mut path = Some(node);
-    let (mut optional, mut temporary) = (false, false);
+    let (mut optional, mut temporary, mut register, mut size) = (false, false, false, None);
     // `out: {model}` is a map with nothing in it: the path is missing, not a map of options.
     if matches!(node.kind(), Kind::Mapping) {
         path = None;
@@ -50,6 +51,11 @@ fn output(reader: &mut Reader, name: &str, key: Node<'_>, node: Node<'_>) -> Opt
             match inner.text() {
                 Some("path") => path = Some(value),
                 Some("optional") => optional = reader.boolean(value, "`optional`").unwrap_or(false),
+                Some("register") => register = reader.boolean(value, "`register`").unwrap_or(false),
+                Some("size") => {
+                    let read = reader.quantity(value, "size", parse_bytes, BYTES_ACCEPTED, BYTE_UNITS);
+                    size = read.map(|bytes| bytes.0);
+                }
                 Some("temp") => temporary = reader.boolean(value, "`temp`").unwrap_or(false),
                 _ => reader.unknown_key(inner, "an output", &[keys::OUTPUT]),
             }
@@ -71,8 +77,8 @@ fn output(reader: &mut Reader, name: &str, key: Node<'_>, node: Node<'_>) -> Opt
         kind,
         optional,
         temporary,
-        register: false,
-        size: None,
+        register,
+        size,
         span,
     })
 }

@@ -268,7 +268,6 @@ const ELSEWHERE: &[(&str, &str)] = &[
     ("ncpus", "cpus"),
     ("gpu", "gpus"),
     ("walltime", "time"),
-    ("runtime", "time"),
     ("timeout", "time"),
     ("max_time", "time"),
     ("image", "container"),
@@ -293,6 +292,10 @@ const ELSEWHERE: &[(&str, &str)] = &[
     ("config", "params"),
     ("sources", "data"),
     ("temporary", "temp"),
+    ("program", "programs"),
+    ("executable", "programs"),
+    ("transformation", "programs"),
+    ("expected_time", "runtime"),
 ];
 
 /// Our key for a misspelt word of another system.

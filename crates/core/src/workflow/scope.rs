@@ -20,6 +20,8 @@ pub(super) enum Meaning {
     File,
     Input,
     Output,
+    /// A program of the catalogue.
+    Program,
     /// `{cpus}` and `{gpus}`.
     Request,
 }
@@ -31,6 +33,7 @@ impl Meaning {
             Meaning::Variable | Meaning::File => "a variable of `for:`",
             Meaning::Input => "an input",
             Meaning::Output => "an output",
+            Meaning::Program => "a program",
             Meaning::Request => "what the task asks for",
         }
     }
@@ -53,6 +56,7 @@ pub(super) const ALWAYS: &[&str] = &["cpus", "gpus"];
 pub(super) enum Use {
     Command,
     OutputPath,
+    Label,
     Variable,
 }
 
@@ -138,7 +142,7 @@ impl<'d> Scope<'d> {
         let written = if attribute.is_empty() { name.to_owned() } else { format!("{name}.{attribute}") };
         let allowed = |meaning| match purpose {
             Use::Command => true,
-            Use::OutputPath => matches!(meaning, Meaning::Parameter | Meaning::Variable | Meaning::File),
+            Use::OutputPath | Use::Label => matches!(meaning, Meaning::Parameter | Meaning::Variable | Meaning::File),
             Use::Variable => true,
         };
         let Some(meaning) = self.meaning(reader, name) else {
@@ -155,13 +159,17 @@ impl<'d> Scope<'d> {
             return;
         };
         if !allowed(meaning) {
+            let (purpose, known) = match purpose {
+                Use::Label => ("a label", "labels are known"),
+                _ => ("a path of `out:`", "the names of outputs are known"),
+            };
             reader.report(
                 Diagnostic::error(
                     TEMPLATE_NAME,
                     span,
-                    format!("`{{{name}}}` is {}; a path of `out:` cannot depend on it", meaning.describe()),
+                    format!("`{{{name}}}` is {}; {purpose} cannot depend on it", meaning.describe()),
                 )
-                .help("use parameters and variables of `for:`: the names of outputs are known before the task runs"),
+                .help(format!("use parameters and variables of `for:`: {known} before the task runs")),
             );
             return;
         }

@@ -4,7 +4,9 @@
 
 use super::reader::{Reader, list, place};
 use super::template::is_identifier;
-use super::{Best, Caching, Checkpoint, Places, Retry, RetryOn, Settings, Span, Template, Tolerance, keys};
+use super::{
+    Best, Caching, Checkpoint, ClusterHint, Places, Program, Retry, RetryOn, Settings, Span, Template, Tolerance, keys,
+};
 use crate::diagnostic::{BAD_NAME, BAD_VALUE, CONFLICT, Diagnostic, QUANTITY, did_you_mean};
 use crate::units::{
     BYTE_UNITS, BYTES_ACCEPTED, Bytes, CAPABILITY_ACCEPTED, CPUS_ACCEPTED, DURATION_ACCEPTED, TIME_UNITS, parse_bytes,
@@ -47,6 +49,12 @@ pub(super) struct Layer {
     cache: Option<Caching>,
     priority: Option<i32>,
     grace: Option<Duration>,
+    programs: Option<Vec<String>>,
+    site: Option<String>,
+    runtime: Option<Duration>,
+    label: Option<String>,
+    cluster: Option<Option<ClusterHint>>,
+    kind: Option<String>,
     /// Places of the keys, for findings that come later.
     places: Vec<(&'static str, Span)>,
     pub(super) is_empty: bool,
@@ -115,6 +123,17 @@ impl Layer {
                 let named = words.into_iter().filter(|(node, text)| variable_name(reader, *node, text));
                 self.secrets = Some(named.map(|(_, text)| text.to_owned()).collect());
             }
+            "programs" => {
+                let words = reader.words(value, "`programs`");
+                let named = words.into_iter().filter(|(node, _)| reader.name(*node, "a program").is_some());
+                self.programs = Some(named.map(|(_, text)| text.to_owned()).collect());
+            }
+            "site" => self.site = reader.bound_text(value, "`site`").map(|text| text.into_owned()),
+            "runtime" => self.runtime = duration(reader, name, value),
+            // Its names are checked with those of the task that has it.
+            "label" => self.label = reader.text(value, "`label`").map(str::to_owned),
+            "cluster" => self.cluster = cluster(reader, value),
+            "kind" => self.kind = reader.bound_text(value, "`kind`").map(|text| text.into_owned()),
             "retry" => self.retry = retry(reader, value),
             "checkpoint" => self.checkpoint = checkpoint(reader, key, value),
             "failures" => self.tolerate = failures(reader, value),
@@ -208,6 +227,17 @@ impl Layer {
                 environment.secrets.push(name.clone());
             }
         }
+        for name in self.programs.iter().flatten() {
+            if !environment.programs.iter().any(|program| program.name == *name) {
+                environment.programs.push(Program { name: name.clone(), place: None });
+            }
+        }
+        let hints = &mut settings.hints;
+        hints.site = self.site.clone().or(hints.site.take());
+        hints.runtime = self.runtime.or(hints.runtime);
+        hints.label = self.label.clone().or(hints.label.take());
+        hints.program = self.kind.clone().or(hints.program.take());
+        set(&mut hints.cluster, &self.cluster);
         set(&mut settings.retry, &self.retry);
         set(&mut settings.checkpoint, &self.checkpoint);
         set(&mut settings.tolerate, &self.tolerate);
@@ -362,6 +392,37 @@ fn checkpoint(reader: &mut Reader, key: Node<'_>, node: Node<'_>) -> Option<Opti
         checkpoint.files.push(path);
     }
     Some(Some(checkpoint))
+}
+
+/// `10` tasks each, or a map that says how many, how many clusters, or how long.
+fn cluster(reader: &mut Reader, node: Node<'_>) -> Option<Option<ClusterHint>> {
+    let mut hint = ClusterHint::default();
+    if node.text() == Some("none") {
+        return Some(None);
+    }
+    if !matches!(node.kind(), Kind::Mapping) {
+        hint.size = Some(at_least_one(reader, "cluster", node)?);
+        return Some(Some(hint));
+    }
+    for (key, value) in node.entries() {
+        match key.text() {
+            Some("size") => hint.size = at_least_one(reader, "size", value),
+            Some("count") => hint.count = at_least_one(reader, "count", value),
+            Some("runtime") => hint.runtime = duration(reader, "runtime", value),
+            _ => reader.unknown_key(key, "`cluster`", &[keys::CLUSTER]),
+        }
+    }
+    Some(Some(hint))
+}
+
+fn at_least_one(reader: &mut Reader, name: &str, node: Node<'_>) -> Option<u32> {
+    let found = count(reader, name, node)?;
+    if found == 0 {
+        let message = format!("`{name}`: a cluster needs at least 1");
+        reader.report(Diagnostic::error(QUANTITY, node.span(), message).help("leave it out, or write `cluster: none`"));
+        return None;
+    }
+    Some(found)
 }
 
 fn failures(reader: &mut Reader, node: Node<'_>) -> Option<Tolerance> {

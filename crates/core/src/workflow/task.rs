@@ -76,6 +76,7 @@ pub(super) fn read<'d>(
         }
         found
     });
+    let settings = interner.settings(reader, group, &layer);
     let mut scope = Scope::default();
     let mut axes: Vec<Axis> = Vec::new();
     if let Some((key, node)) = parts.scatter {
@@ -86,6 +87,13 @@ pub(super) fn read<'d>(
         }
     }
     let inputs = parts.inputs.map(|node| inputs(reader, common, set, &mut scope, node)).unwrap_or_default();
+    let place_of = |key: &str| {
+        let layers = [Some(&layer), group, Some(&interner.defaults)];
+        layers.into_iter().flatten().find_map(|layer| layer.place(key)).unwrap_or(head.span)
+    };
+    for program in &settings.environment.programs {
+        scope.add(reader, &program.name, Meaning::Program, place_of("programs"));
+    }
     for output in &head.outputs {
         scope.add(reader, &output.name, Meaning::Output, output.span);
     }
@@ -93,11 +101,14 @@ pub(super) fn read<'d>(
         let within = |span: Span| part_of(output.span, &output.path.0, span);
         scope.check(reader, &output.path.0, Use::OutputPath, &within);
     }
+    if let Some(label) = &settings.hints.label {
+        let place = place_of("label");
+        scope.check(reader, label, Use::Label, &|span| part_of(place, label, span));
+    }
     let after = parts.after.map(|node| after(reader, common, node)).unwrap_or_default();
     let several = |name: &str| several(common, &axes, &inputs, name);
     let run = run(reader, &scope, head, parts.run, &axes, &several, &layer);
     let when = parts.when.and_then(|node| when(reader, &scope, node));
-    let settings = interner.settings(reader, group, &layer);
     for (name, value) in &settings.environment.variables {
         let place = layer
             .variable_place(name)
@@ -130,6 +141,13 @@ fn part_of(whole: Span, text: &str, part: Span) -> Span {
     Span { start: whole.start + margin + part.start, end: whole.start + margin + part.end }
 }
 
+/// What an input that is a map may say beside its source.
+#[derive(Clone, Copy, Default)]
+struct Flags {
+    bypass: bool,
+    program: bool,
+}
+
 fn inputs<'d>(
     reader: &mut Reader,
     common: &Common<'_>,
@@ -139,10 +157,11 @@ fn inputs<'d>(
 ) -> Vec<Input> {
     let mut found =
         Vec::with_capacity(if matches!(node.kind(), Kind::Mapping) { node.size() / 2 } else { node.size().max(1) });
-    let mut add = |reader: &mut Reader, name: &'d str, source: &str, place: Node<'_>, at: Node<'_>| {
+    let mut add = |reader: &mut Reader, name: &'d str, source: &str, place: Node<'_>, at: Node<'_>, flags: Flags| {
         scope.add(reader, name, Meaning::Input, at.span());
         if let Some(source) = common.index.resolve(reader, common.heads, set, source, place.span()) {
-            found.push(Input { name: name.to_owned(), source, span: place.span(), bypass: false, program: false });
+            let Flags { bypass, program } = flags;
+            found.push(Input { name: name.to_owned(), source, span: place.span(), bypass, program });
         }
     };
     match node.kind() {
@@ -150,9 +169,20 @@ fn inputs<'d>(
             for (key, value) in node.entries() {
                 let Some(name) = reader.name(key, "an input") else { continue };
                 if value.is_null() {
-                    add(reader, name, name, key, key);
+                    add(reader, name, name, key, key, Flags::default());
+                } else if matches!(value.kind(), Kind::Mapping) {
+                    let (mut from, mut flags) = ((key, name), Flags::default());
+                    for (inner, value) in value.entries() {
+                        match inner.text().unwrap_or("") {
+                            "from" => from = reader.text(value, "`from`").map_or(from, |text| (value, text)),
+                            "bypass" => flags.bypass = reader.boolean(value, "`bypass`").unwrap_or(false),
+                            "program" => flags.program = reader.boolean(value, "`program`").unwrap_or(false),
+                            _ => reader.unknown_key(inner, "an input", &[keys::INPUT]),
+                        }
+                    }
+                    add(reader, name, from.1, from.0, key, flags);
                 } else if let Some(source) = reader.text(value, &format!("the input `{name}`")) {
-                    add(reader, name, source, value, key);
+                    add(reader, name, source, value, key, Flags::default());
                 }
             }
         }
@@ -160,7 +190,7 @@ fn inputs<'d>(
             for (node, source) in reader.words(node, "`in`") {
                 let name = source.rsplit('.').next().unwrap_or(source);
                 if source.split('.').all(is_identifier) {
-                    add(reader, name, source, node, node);
+                    add(reader, name, source, node, node, Flags::default());
                 } else {
                     let diagnostic =
                         Diagnostic::error(BAD_NAME, node.span(), format!("`{source}` is not the name of an input"));
@@ -332,6 +362,9 @@ fn several(common: &Common<'_>, axes: &[Axis], inputs: &[Input], name: &str) -> 
             FileSource::Data(data) => match &common.data[data.index()].source {
                 DataSource::File(_) | DataSource::Url(_) => false,
                 DataSource::Files(files) => files.len() > 1,
+                DataSource::Replicas(names) => {
+                    !matches!(&names[..], [one] if !one.contains(['*', '?']) && !one.ends_with('/'))
+                }
                 _ => true,
             },
             FileSource::Output { task, output } => {

@@ -3,10 +3,13 @@
 //! It writes what the language can say. Settings that several tasks share become a group.
 
 use super::template::{self, Values};
+use super::write_settings::bytes;
 use super::{
     Axis, AxisValues, Comparison, Condition, Data, DataSource, FileSource, Input, Operand, Output, Run, Settings, Task,
     Value, Workflow,
 };
+use crate::catalogue::Chosen;
+use crate::units::Bytes;
 use rustc_hash::FxHashMap;
 use std::fmt::Write as _;
 use std::sync::Arc;
@@ -77,6 +80,9 @@ fn data(out: &mut String, entry: &Data) {
         DataSource::Url(place) => {
             let _ = writeln!(out, "  {name}: {{url: {}}}", scalar(&escaped(place)));
         }
+        DataSource::Replicas(names) => replicas(out, name, names.iter().map(String::as_str)),
+        // Where they are is known from the catalogue again.
+        DataSource::Copies(copies) => replicas(out, name, copies.iter().map(Chosen::name)),
         DataSource::Files(files) if files.is_empty() => {
             let _ = writeln!(out, "  {name}: {{files: {{}}}}");
         }
@@ -87,6 +93,14 @@ fn data(out: &mut String, entry: &Data) {
             }
         }
     }
+}
+
+fn replicas<'n>(out: &mut String, name: &str, replicas: impl Iterator<Item = &'n str>) {
+    let names: Vec<String> = replicas.map(|name| quoted(&escaped(name))).collect();
+    let _ = match &names[..] {
+        [only] => writeln!(out, "  {name}: {{replica: {only}}}"),
+        _ => writeln!(out, "  {name}: {{replica: [{}]}}", names.join(", ")),
+    };
 }
 
 fn task(out: &mut String, workflow: &Workflow, task: &Task, groups: &Groups) {
@@ -169,7 +183,9 @@ fn inputs(out: &mut String, workflow: &Workflow, inputs: &[Input]) {
         return;
     }
     let sources: Vec<String> = inputs.iter().map(|input| source(workflow, input.source)).collect();
-    let named = |(input, source): (&Input, &String)| source.rsplit('.').next() == Some(input.name.as_str());
+    let named = |(input, source): (&Input, &String)| {
+        source.rsplit('.').next() == Some(input.name.as_str()) && !input.bypass && !input.program
+    };
     out.push_str("    in:\n");
     if inputs.iter().zip(&sources).all(named) {
         for source in sources {
@@ -177,7 +193,11 @@ fn inputs(out: &mut String, workflow: &Workflow, inputs: &[Input]) {
         }
     } else {
         for (input, source) in inputs.iter().zip(sources) {
-            let _ = writeln!(out, "      {}: {source}", input.name);
+            let flags = flags([("bypass", input.bypass), ("program", input.program)]);
+            let _ = match flags.is_empty() {
+                true => writeln!(out, "      {}: {source}", input.name),
+                false => writeln!(out, "      {}: {{from: {source}{flags}}}", input.name),
+            };
         }
     }
 }
@@ -189,16 +209,19 @@ fn outputs(out: &mut String, outputs: &[Output]) {
     out.push_str("    out:\n");
     for output in outputs {
         let path = scalar(&output.path.0);
-        let options: String = [("optional", output.optional), ("temp", output.temporary)]
-            .into_iter()
-            .filter(|(_, on)| *on)
-            .map(|(name, _)| format!(", {name}: true"))
-            .collect();
+        let size = output.size.map(|size| format!(", size: {}", bytes(Bytes(size)))).unwrap_or_default();
+        let options = [("optional", output.optional), ("temp", output.temporary), ("register", output.register)];
+        let options = flags(options) + &size;
         let _ = match options.is_empty() {
             true => writeln!(out, "      {}: {path}", output.name),
             false => writeln!(out, "      {}: {{path: {path}{options}}}", output.name),
         };
     }
+}
+
+/// `, name: true` for those that are on.
+fn flags<const N: usize>(flags: [(&str, bool); N]) -> String {
+    flags.into_iter().filter(|(_, on)| *on).map(|(name, _)| format!(", {name}: true")).collect()
 }
 
 fn settings_of(out: &mut String, settings: &Settings, indent: usize) {

@@ -1,7 +1,7 @@
 //! The settings of a task or group as text, without those that everyone has anyway.
 
 use super::write::{escaped, quoted, scalar};
-use super::{Best, Caching, Checkpoint, Retry, RetryOn, Settings, Tolerance};
+use super::{Best, Caching, Checkpoint, ClusterHint, Retry, RetryOn, Settings, Tolerance};
 use crate::units::Bytes;
 use std::fmt::Write as _;
 use std::time::Duration;
@@ -68,6 +68,25 @@ pub(super) fn write(out: &mut String, settings: &Settings, indent: usize) {
     if let Some(grace) = settings.grace {
         line("grace", duration(grace));
     }
+    if !environment.programs.is_empty() {
+        let names: Vec<&str> = environment.programs.iter().map(|program| program.name.as_str()).collect();
+        line("programs", format!("[{}]", names.join(", ")));
+    }
+    let hints = &settings.hints;
+    for (key, name) in [("site", &hints.site), ("kind", &hints.program)] {
+        if let Some(name) = name {
+            line(key, scalar(&escaped(name)));
+        }
+    }
+    if let Some(label) = &hints.label {
+        line("label", quoted(label));
+    }
+    if let Some(runtime) = hints.runtime {
+        line("runtime", duration(runtime));
+    }
+    if let Some(hint) = hints.cluster {
+        line("cluster", cluster(hint));
+    }
     if !environment.variables.is_empty() {
         let _ = writeln!(out, "{:indent$}env:", "");
         for (name, value) in &environment.variables {
@@ -107,6 +126,14 @@ fn retry(retry: &Retry) -> String {
     format!("{{{}}}", parts.join(", "))
 }
 
+fn cluster(hint: ClusterHint) -> String {
+    let mut parts = Vec::new();
+    parts.extend(hint.size.map(|size| format!("size: {size}")));
+    parts.extend(hint.count.map(|count| format!("count: {count}")));
+    parts.extend(hint.runtime.map(|runtime| format!("runtime: {}", duration(runtime))));
+    format!("{{{}}}", parts.join(", "))
+}
+
 fn checkpoint(checkpoint: &Checkpoint) -> String {
     let files: Vec<String> = checkpoint.files.iter().map(|file| quoted(&escaped(file))).collect();
     let mut parts = vec![format!("files: [{}]", files.join(", "))];
@@ -129,7 +156,7 @@ fn thousandths(milli: u32) -> String {
 }
 
 /// The largest unit that gives a whole number: exact, and short for what people write.
-fn bytes(Bytes(count): Bytes) -> String {
+pub(super) fn bytes(Bytes(count): Bytes) -> String {
     const UNITS: [(&str, u64); 10] = [
         ("PB", 1_000_000_000_000_000),
         ("TiB", 1 << 40),

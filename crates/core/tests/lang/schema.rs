@@ -9,6 +9,10 @@ fn schema() -> Value {
     serde_json::from_str(include_str!("../../../../docs/workflow.schema.json")).expect("the schema is JSON")
 }
 
+fn catalogue_schema() -> Value {
+    serde_json::from_str(include_str!("../../../../docs/catalogue.schema.json")).expect("the schema is JSON")
+}
+
 fn properties(schema: &Value, pointer: &str) -> BTreeSet<String> {
     let object = schema.pointer(pointer).unwrap_or_else(|| panic!("the schema has {pointer}"));
     assert_eq!(object["additionalProperties"], Value::Bool(false), "{pointer} must refuse unknown keys");
@@ -30,6 +34,57 @@ fn the_schema_has_exactly_the_keys_of_the_decoder() {
     assert_eq!(properties(&schema, "/$defs/checkpointMap"), table(&[keys::CHECKPOINT]));
     assert_eq!(properties(&schema, "/$defs/outputMap"), table(&[keys::OUTPUT]));
     assert_eq!(properties(&schema, "/$defs/dataMap"), table(&[keys::DATA]));
+    assert_eq!(properties(&schema, "/$defs/inputMap"), table(&[keys::INPUT]));
+    assert_eq!(properties(&schema, "/$defs/clusterMap"), table(&[keys::CLUSTER]));
+}
+
+#[test]
+fn the_schema_of_catalogues_has_exactly_the_keys_of_the_decoder() {
+    let schema = catalogue_schema();
+    assert_eq!(properties(&schema, ""), table(&[keys::CATALOGUE]));
+    for (definition, tables) in [
+        ("site", &[keys::NODES, keys::SITE][..]),
+        ("nodes", &[keys::NODES]),
+        ("storeMap", &[keys::STORE]),
+        ("serverMap", &[keys::SERVER]),
+        ("link", &[keys::LINK]),
+        ("replica", &[keys::REPLICA]),
+        ("transformation", &[keys::TRANSFORMATION]),
+        ("installation", &[keys::INSTALLATION]),
+        ("container", &[keys::CONTAINER]),
+    ] {
+        assert_eq!(properties(&schema, &format!("/$defs/{definition}")), table(tables), "{definition}");
+    }
+}
+
+#[test]
+fn the_documentation_of_catalogues_explains_every_key() {
+    let page = include_str!("../../../../docs/sites.md");
+    for key in table(&[
+        keys::CATALOGUE,
+        keys::NODES,
+        keys::SITE,
+        keys::STORE,
+        keys::SERVER,
+        keys::LINK,
+        keys::REPLICA,
+        keys::TRANSFORMATION,
+        keys::INSTALLATION,
+        keys::CONTAINER,
+    ]) {
+        assert!(page.contains(&format!("`{key}")), "docs/sites.md does not mention `{key}`");
+    }
+}
+
+#[test]
+fn every_catalogue_of_the_documentation_reads_without_a_finding() {
+    let page = include_str!("../../../../docs/sites.md");
+    let blocks: Vec<&str> = page.split("```yaml catalogue\n").skip(1).collect();
+    assert!(blocks.len() >= 3, "{} catalogues", blocks.len());
+    for block in blocks {
+        let text = block.split("```").next().unwrap_or("");
+        assert_eq!(tulpar_core::catalogue::read(text).1, [], "{text}");
+    }
 }
 
 #[test]
@@ -56,8 +111,9 @@ fn every_reference_inside_the_schema_leads_somewhere() {
             _ => {}
         }
     }
-    let schema = schema();
-    walk(&schema, &schema);
+    for schema in [schema(), catalogue_schema()] {
+        walk(&schema, &schema);
+    }
 }
 
 #[test]
@@ -66,7 +122,16 @@ fn the_documentation_explains_every_key_and_every_code() {
     for key in table(&[keys::TOP, keys::TASK, keys::SETTINGS]) {
         assert!(page.contains(&format!("| `{key}` |")), "docs/workflow.md has no row for `{key}`");
     }
-    for key in table(&[keys::RETRY, keys::CHECKPOINT, keys::OUTPUT, keys::DATA, keys::RETRY_ON, keys::BEST]) {
+    for key in table(&[
+        keys::RETRY,
+        keys::CHECKPOINT,
+        keys::OUTPUT,
+        keys::DATA,
+        keys::INPUT,
+        keys::CLUSTER,
+        keys::RETRY_ON,
+        keys::BEST,
+    ]) {
         assert!(page.contains(&format!("`{key}")), "docs/workflow.md does not mention `{key}`");
     }
     for (code, meaning) in CODES {

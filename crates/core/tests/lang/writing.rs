@@ -67,6 +67,8 @@ data:
   names: {manifest: n.txt}
   weights: https://example.org/w.bin
   odd: "a {{name}} b.csv"
+  known: {replica: labels.csv}
+  several: {replica: [images/, "*.npy", "a {{x}}", "f.1"]}
   renamed: {files: {a.csv: "x/1 2.csv", "b c.csv": "https://example.org/b", "#d": ./y}}
 tasks:
   first:
@@ -109,6 +111,17 @@ tasks:
     retry: 2
     when: m.accuracy.0 != 'a "b"' or m.x
     run: cat {m} {o}
+  planned:
+    in: {a: {from: labels, bypass: true}, odd: {program: true}, known: known, s: several}
+    out: {big: {path: big.bin, size: 1.5 GB, register: true}, odd_size: {path: x, size: 1001 B, temp: true}}
+    programs: [galaxy, tool]
+    site: cluster
+    kind: "galaxy::train:1.0"
+    label: "all {epochs}"
+    runtime: 90 min
+    cluster: {size: 10, count: 4, runtime: 10 min}
+    run: "{galaxy} {known} {tool} {s.list} > {big}"
+  small: {cluster: 3, runtime: 1500 ms, run: "true"}
   same: {retry: 2, failures: any, run: "true"}
 "##;
     assert!(comes_back(text, "everything"));

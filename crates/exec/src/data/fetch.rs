@@ -12,6 +12,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use tulpar_core::catalogue::Chosen;
 use tulpar_core::ids::Digest;
 use tulpar_core::workflow::{Data, DataSource};
 
@@ -39,6 +40,12 @@ pub(super) fn fetch_all(folder: &Path, cache: &Path, data: &[Data]) -> Vec<(usiz
                     path: path.clone(),
                 }))
             }
+            DataSource::Copies(copies) => urls.extend(copies.iter().filter_map(|copy| match copy {
+                Chosen::File { name, place, .. } if is_url(place) && !place.starts_with("file:") => {
+                    Some(Wanted { entry, url: place, path: name.clone() })
+                }
+                _ => None,
+            })),
             _ => {}
         }
     }

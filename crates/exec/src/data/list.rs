@@ -26,17 +26,7 @@ pub(super) fn list(folder: &Path, name: &str, source: &DataSource) -> Result<Vec
             Ok(found(folder, name, &base, walk(folder, root, &parts)?))
         }
         DataSource::Directory(path) => {
-            let base = tidy(path.trim_end_matches('/'));
-            let base = if base.is_empty() && path.starts_with('/') { "/".to_owned() } else { base };
-            match fs::metadata(folder.join(&base)) {
-                Ok(about) if about.is_dir() => {}
-                Ok(_) => return Err(DataError::NotDirectory { path: path.clone() }),
-                Err(cause) if cause.kind() == ErrorKind::NotFound => {
-                    return Err(DataError::Missing { path: path.clone(), within: None, hint: hint(folder, &base) });
-                }
-                Err(cause) => return Err(DataError::Unreadable { path: path.clone(), within: None, cause }),
-            }
-            let files = walk(folder, &base, &[Part::Any])?;
+            let (base, files) = below_directory(folder, path)?;
             Ok(found(folder, name, &base, files))
         }
         DataSource::Manifest(path) => manifest(folder, name, path),
@@ -46,8 +36,26 @@ pub(super) fn list(folder: &Path, name: &str, source: &DataSource) -> Result<Vec
             .filter(|(_, place)| !is_url(place))
             .map(|(path, place)| Listed { path: path.clone(), from: tidy(place), within: None })
             .collect()),
-        DataSource::Url(_) => Ok(vec![]),
+        DataSource::Copies(copies) => super::copies::list(folder, copies),
+        // Nobody has asked the catalogue yet.
+        DataSource::Url(_) | DataSource::Replicas(_) => Ok(vec![]),
     }
+}
+
+/// A directory as it is tidily written, and every file below it.
+pub(super) fn below_directory(folder: &Path, path: &str) -> Result<(String, Vec<String>), DataError> {
+    let base = tidy(path.trim_end_matches('/'));
+    let base = if base.is_empty() && path.starts_with('/') { "/".to_owned() } else { base };
+    match fs::metadata(folder.join(&base)) {
+        Ok(about) if about.is_dir() => {}
+        Ok(_) => return Err(DataError::NotDirectory { path: path.to_owned() }),
+        Err(cause) if cause.kind() == ErrorKind::NotFound => {
+            return Err(DataError::Missing { path: path.to_owned(), within: None, hint: hint(folder, &base) });
+        }
+        Err(cause) => return Err(DataError::Unreadable { path: path.to_owned(), within: None, cause }),
+    }
+    let files = walk(folder, &base, &[Part::Any])?;
+    Ok((base, files))
 }
 
 fn found(folder: &Path, name: &str, base: &str, mut files: Vec<String>) -> Vec<Listed> {
@@ -273,7 +281,7 @@ pub(super) fn parent(path: &str) -> &str {
 }
 
 /// Without `.` and empty components. `..` stays: behind a link it is not where it seems.
-fn tidy(path: &str) -> String {
+pub(super) fn tidy(path: &str) -> String {
     let parts: Vec<&str> = path.split('/').filter(|part| !part.is_empty() && *part != ".").collect();
     format!("{}{}", if path.starts_with('/') { "/" } else { "" }, parts.join("/"))
 }
@@ -291,7 +299,7 @@ pub(super) fn shown(folder: &Path, name: &str, base: &str, from: &str) -> String
     format!("{name}/{rest}")
 }
 
-fn below<'a>(base: &str, path: &'a str) -> Option<&'a str> {
+pub(super) fn below<'a>(base: &str, path: &'a str) -> Option<&'a str> {
     if base == "/" {
         return path.strip_prefix('/');
     }

@@ -54,8 +54,12 @@ pub(crate) fn run(arguments: Arguments) -> Result<ExitCode, Failure> {
             let code = tulpar_launch::script_main(Box::new(crate::settings::secret));
             Ok(ExitCode::from(u8::try_from(code).unwrap_or(1)))
         }
-        Verb::Schema => {
-            print::line(include_str!("../../../../docs/workflow.schema.json").trim_end());
+        Verb::Schema { catalogue } => {
+            let schema = match catalogue {
+                true => include_str!("../../../../docs/catalogue.schema.json"),
+                false => include_str!("../../../../docs/workflow.schema.json"),
+            };
+            print::line(schema.trim_end());
             Ok(ExitCode::SUCCESS)
         }
         Verb::Completion { shell } => {

@@ -62,7 +62,8 @@ pub(crate) fn prepare(folder: Option<&Path>, choice: &WorkflowChoice) -> Result<
         workflow::read(&text, &settings::overrides(choice))
     };
     let mut plan = None;
-    if let Some(workflow) = read {
+    if let Some(mut workflow) = read {
+        findings.extend(tulpar_core::catalogue::bind(&mut workflow, &catalogue, &site.name));
         let resolved = list_data(&project, &workflow);
         findings.extend(data_findings(&workflow, &resolved));
         findings.extend(workflow::check(&workflow, Some(&resolved.files), Some(&site)));

@@ -3,10 +3,11 @@
 use crate::arguments::{SitesArguments, SitesVerb};
 use crate::failure::{Exit, Failure};
 use crate::print::{self, Style};
-use crate::{replay, settings};
+use crate::{replay, settings, stores};
 use serde::Serialize;
 use std::path::Path;
 use std::process::ExitCode;
+use tulpar_core::catalogue::{Catalogue, DataConfiguration, Link, Store};
 use tulpar_core::resources::Capacity;
 use tulpar_core::site::Site;
 use tulpar_core::units::Bytes;
@@ -22,6 +23,27 @@ struct SiteView {
     gpus: usize,
     /// Equal nodes together.
     groups: Vec<GroupView>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    data: Option<DataConfiguration>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    scratch: Option<Store>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    storage: Option<Store>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    staging: Option<String>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    containers: Vec<String>,
+    /// Those that begin or end here.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    links: Vec<LinkView>,
+}
+
+#[derive(Serialize)]
+struct LinkView {
+    /// The other end.
+    to: String,
+    bytes_per_second: u64,
+    latency_ms: f64,
 }
 
 #[derive(Serialize)]
@@ -41,11 +63,10 @@ struct CheckView {
 pub(crate) fn sites(folder: Option<&Path>, arguments: &SitesArguments) -> Result<ExitCode, Failure> {
     let project = replay::project(folder)?;
     let catalogue = settings::catalogue(&arguments.catalogue, project.root())?;
-    let sites = catalogue.sites;
     match arguments.verb {
-        Some(SitesVerb::Check) => check(&project, &sites, arguments.json),
+        Some(SitesVerb::Check) => check(&project, &catalogue, arguments.json),
         None => {
-            let views: Vec<SiteView> = sites.iter().map(view).collect();
+            let views: Vec<SiteView> = catalogue.sites.iter().map(|site| view(site, &catalogue.links)).collect();
             if arguments.json {
                 print::json(&views);
             } else {
@@ -56,7 +77,8 @@ pub(crate) fn sites(folder: Option<&Path>, arguments: &SitesArguments) -> Result
     }
 }
 
-fn view(site: &Site) -> SiteView {
+fn view(site: &Site, links: &[Link]) -> SiteView {
+    let links = links.iter().filter(|link| link.from == site.name || link.to == site.name);
     let mut groups: Vec<GroupView> = Vec::new();
     for node in &site.nodes {
         match groups.last_mut() {
@@ -72,6 +94,18 @@ fn view(site: &Site) -> SiteView {
         memory: sum(|capacity| capacity.memory.0),
         gpus: sum(|capacity| capacity.gpus.len() as u64) as usize,
         groups,
+        data: site.data,
+        scratch: site.scratch.clone(),
+        storage: site.storage.clone(),
+        staging: site.staging.clone(),
+        containers: site.containers.clone(),
+        links: links
+            .map(|link| LinkView {
+                to: if link.from == site.name { link.to.clone() } else { link.from.clone() },
+                bytes_per_second: link.bandwidth.0,
+                latency_ms: link.latency.as_secs_f64() * 1000.0,
+            })
+            .collect(),
     }
 }
 
@@ -106,10 +140,42 @@ fn show(sites: &[SiteView]) {
             site.gpus
         ));
     }
+    for site in sites {
+        data_of(site).iter().for_each(|line| print::line(&format!("{}: {line}", site.site)));
+    }
 }
 
-fn check(project: &tulpar_exec::folder::Project, sites: &[Site], json: bool) -> Result<ExitCode, Failure> {
-    let findings = trial::findings(project.root(), sites);
+/// What a site is for data, a line each.
+fn data_of(site: &SiteView) -> Vec<String> {
+    let mut lines = Vec::new();
+    lines.extend(site.data.map(|data| format!("files come by {}", data.name())));
+    for (what, store) in [("scratch", &site.scratch), ("storage", &site.storage)] {
+        let Some(store) = store else { continue };
+        let mut line = format!("{what} {}", store.path);
+        if store.shared {
+            line.push_str(", seen by all nodes");
+        }
+        if let Some(space) = store.space {
+            line.push_str(&format!(", {space} for a run"));
+        }
+        for server in &store.servers {
+            line.push_str(&format!(", served by {}", server.url));
+        }
+        lines.push(line);
+    }
+    lines.extend(site.staging.as_ref().map(|staging| format!("files are staged at {staging}")));
+    if !site.containers.is_empty() {
+        lines.push(format!("has the images {}", site.containers.join(", ")));
+    }
+    for link in &site.links {
+        lines.push(format!("{}/s to {}, {} ms a round trip", Bytes(link.bytes_per_second), link.to, link.latency_ms));
+    }
+    lines
+}
+
+fn check(project: &tulpar_exec::folder::Project, catalogue: &Catalogue, json: bool) -> Result<ExitCode, Failure> {
+    let mut findings = trial::findings(project.root(), &catalogue.sites);
+    findings.extend(stores::findings(project.root(), catalogue));
     let can_run = !findings.iter().any(|finding| finding.verdict == Verdict::Bad);
     if json {
         print::json(&CheckView { can_run, findings });

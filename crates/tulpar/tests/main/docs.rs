@@ -45,6 +45,42 @@ fn every_example_workflow_runs() {
 }
 
 #[test]
+fn the_example_with_a_catalogue_runs() {
+    let page = document("docs/workflow.md");
+    let scene = Scene::new(&blocks(&page, "yaml with catalogue")[0]);
+    scene.write("catalogue.yaml", &blocks(&page, "yaml beside catalogue.yaml")[0]);
+    scene.write("archive/labels-2024.csv", "name,label\na,1\n");
+    for name in ["a.jpg", "b1.jpg", "b2.jpg"] {
+        scene.write(&format!("archive/images/{name}"), name);
+    }
+    scene.write("archive/parts/1.txt", "one\n");
+    scene.write("archive/parts/2.txt", "two\n");
+    scene.write("archive/shout.sh", "#!/bin/sh\ntr a-z A-Z\n");
+    scene.tulpar("check").done();
+    scene.tulpar("run").done();
+    assert_eq!(scene.read("results/report.txt"), "LABELS.CSV 3 2\ntwo\none\n");
+}
+
+#[test]
+fn every_catalogue_of_the_documentation_is_shown() {
+    let page = document("docs/sites.md");
+    let scene = Scene::empty();
+    for block in blocks(&page, "yaml catalogue") {
+        scene.write("catalogue.yaml", &block);
+        for line in page.lines() {
+            let Some(command) = line.strip_prefix("| `tulpar ").and_then(|rest| rest.split('`').next()) else {
+                continue;
+            };
+            if command.ends_with("check") && block.contains("example.org:8080") {
+                // Whether that server answers is not for a test to find out.
+                continue;
+            }
+            scene.tulpar(command).done();
+        }
+    }
+}
+
+#[test]
 fn the_tour_of_the_readme_works_as_written() {
     let readme = document("README.md");
     let scene = Scene::new(&blocks(&readme, "yaml")[0]);

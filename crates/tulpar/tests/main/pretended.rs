@@ -69,6 +69,6 @@ fn a_task_that_asks_for_more_than_any_node_has_is_refused() {
     exit code 2
     --- stderr
     error: no site is called `sumit`
-    hint: known sites: local, summit; describe others in sites.yaml
+    hint: known sites: local, summit; describe others in catalogue.yaml
     "#);
 }

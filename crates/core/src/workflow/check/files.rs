@@ -1,6 +1,7 @@
 //! Data entries for which there is no file, and those that nothing uses.
 
 use super::sources;
+use crate::catalogue::Chosen;
 use crate::diagnostic::{Diagnostic, Findings, NO_FILE, UNUSED};
 use crate::workflow::{DataFile, DataSource, FileSource, Workflow};
 
@@ -49,6 +50,15 @@ pub(super) fn check(workflow: &Workflow, listings: Option<&[Vec<DataFile>]>, fin
                 (format!("the manifest `{path}` lists no files"), "write one path a line, relative to the manifest")
             }
             DataSource::Files(_) => ("it names no files".to_owned(), "write `name: path` pairs under `files`"),
+            // The catalogue was asked, and what it did not know was reported.
+            DataSource::Replicas(_) => continue,
+            DataSource::Copies(copies) => {
+                let names: Vec<&str> = copies.iter().map(Chosen::name).collect();
+                (
+                    format!("no file was found for `{}`", names.join("`, `")),
+                    "check the places under `replicas:` of the catalogue",
+                )
+            }
             DataSource::Url(url) => (format!("`{url}` was not found"), "check the address, and whether it needs a key"),
         };
         findings.push(
