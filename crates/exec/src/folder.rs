@@ -121,14 +121,23 @@ impl Project {
         Ok(found.into_iter().map(|(_, run)| run).collect())
     }
 
+    /// The run of a workflow inside a run: `outer-1/sub/task.1`.
+    fn inner_run(&self, name: &str) -> Option<RunFolder> {
+        let inside = name.contains("/sub/") && name.split('/').all(|part| !part.is_empty() && part != "..");
+        let path = self.runs().join(name);
+        (inside && path.join("plan.json").is_file()).then(|| RunFolder { name: name.to_owned(), path })
+    }
+
     /// The run with this name, or the latest.
     pub fn run(&self, name: Option<&str>) -> Result<RunFolder, FolderError> {
         let mut runs = self.all_runs()?;
         match name {
             None => runs.pop().ok_or(FolderError::NoRuns),
-            Some(name) => {
-                runs.into_iter().find(|run| run.name == name).ok_or_else(|| FolderError::NoSuchRun(name.to_owned()))
-            }
+            Some(name) => runs
+                .into_iter()
+                .find(|run| run.name == name)
+                .or_else(|| self.inner_run(name))
+                .ok_or_else(|| FolderError::NoSuchRun(name.to_owned())),
         }
     }
 }

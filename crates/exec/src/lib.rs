@@ -8,6 +8,7 @@ pub mod driver;
 pub mod environments;
 pub mod executor;
 pub mod folder;
+pub mod hooks;
 pub mod journal;
 pub mod local;
 pub mod machine;

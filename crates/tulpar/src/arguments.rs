@@ -79,12 +79,27 @@ pub(crate) enum Verb {
         #[command(flatten)]
         launch: LaunchArguments,
     },
+    /// A workflow inside a workflow, started by its task
+    #[command(name = "__subworkflow", hide = true)]
+    SubWorkflow(SubWorkflowArguments),
     /// Ends what a dead driver left running
     #[command(name = "__guard", hide = true)]
     Guard { run: String },
     /// Runs a job that is more than one command, in whose sandbox it was started
     #[command(name = "__script", hide = true)]
     Script,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct SubWorkflowArguments {
+    /// The workflow, in the current folder
+    pub(crate) file: String,
+    /// A file that the workflow above wants of it
+    #[arg(long, value_name = "FILE")]
+    pub(crate) makes: Vec<String>,
+    /// Options of Pegasus' planner
+    #[arg(last = true)]
+    pub(crate) options: Vec<String>,
 }
 
 #[derive(Debug, Args)]

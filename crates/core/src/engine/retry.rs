@@ -6,7 +6,7 @@ use crate::ids::JobId;
 use crate::job::Ending;
 use crate::resources::Request;
 use crate::units::{Bytes, Timestamp};
-use crate::workflow::{Retry, RetryOn};
+use crate::workflow::{Quantity, Retry, RetryOn, expression};
 use std::time::Duration;
 
 /// A job that is evicted this often will be evicted for ever.
@@ -17,7 +17,8 @@ impl Engine {
     pub(super) fn after_failure(&self, now: Timestamp, job: JobId, ending: &Ending) -> Event {
         let retry = &self.plan().task(self.graph.set_of(job)).settings.retry;
         let tries = self.tries.get(&job).copied().unwrap_or_default();
-        let request = self.request(job).clone();
+        let before = self.request(job).clone();
+        let request = self.as_expressed(retry, &before, tries.counted);
         let again = |until, request| Event::Retrying { job, until, request };
         let pause = pause(retry, tries.counted);
         let left = tries.counted <= retry.times;
@@ -32,7 +33,8 @@ impl Engine {
                 }
             }
             Ending::Memory => {
-                let more = self.more_memory(retry, &request);
+                let asked = (request.memory > before.memory).then(|| request.clone());
+                let more = asked.or_else(|| self.more_memory(retry, &request));
                 match more {
                     Some(more) if left && retry.on.contains(&RetryOn::Memory) => again(now, more),
                     _ => Event::Failed { job, blame: Blame::Resources },
@@ -40,7 +42,10 @@ impl Engine {
             }
             Ending::Walltime => {
                 if left && retry.on.contains(&RetryOn::Time) {
-                    let time = request.time.map(|time| time * retry.time_percent / 100);
+                    let time = match request.time == before.time {
+                        true => request.time.map(|time| time * retry.time_percent / 100),
+                        false => request.time,
+                    };
                     again(now, Request { time, ..request })
                 } else {
                     Event::Failed { job, blame: Blame::Resources }
@@ -56,6 +61,42 @@ impl Engine {
             }
             Ending::Cancelled => Event::Cancelled { job },
         }
+    }
+
+    /// What the retry's own expressions say. One that has no value now changes nothing; no request grows beyond
+    /// what some node has.
+    fn as_expressed(&self, retry: &Retry, request: &Request, attempt: u32) -> Request {
+        const MEBIBYTE: f64 = (1u64 << 20) as f64;
+        let mut next = request.clone();
+        for wanted in &retry.expressions {
+            let names = |name: &str| {
+                Some(match name {
+                    "memory" => request.memory.0 as f64 / MEBIBYTE,
+                    "diskspace" => request.disk.0 as f64 / MEBIBYTE,
+                    "cores" => f64::from(request.milli_cpus) / 1000.0,
+                    "gpus" => f64::from(request.gpus),
+                    "runtime" => request.time.unwrap_or_default().as_secs_f64(),
+                    "attempt" => f64::from(attempt),
+                    _ => return None,
+                })
+            };
+            let Ok(value) = expression::evaluate(&wanted.text, &names) else { continue };
+            let mut tried = next.clone();
+            match wanted.what {
+                Quantity::Memory => {
+                    let most = self.nodes.largest_memory();
+                    tried.memory = Bytes(((value.max(0.0) * MEBIBYTE) as u64).min(most));
+                }
+                Quantity::Disk => tried.disk = Bytes((value.max(0.0) * MEBIBYTE) as u64),
+                Quantity::Cores => tried.milli_cpus = ((value * 1000.0) as u32).max(1),
+                Quantity::Gpus => tried.gpus = value as u32,
+                Quantity::Time => tried.time = Some(Duration::from_secs((value as u64).max(1))),
+            }
+            if self.nodes.could_ever_run(&tried) {
+                next = tried;
+            }
+        }
+        next
     }
 
     /// A larger request, at most what the largest node has; `None` when it had that already.

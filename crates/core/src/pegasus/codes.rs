@@ -13,17 +13,18 @@ pub const CODES: &[(&str, &str)] = &[
     (NO_REPLICA, "an input that no job makes and no replica catalogue knows"),
     (NO_PROGRAM, "a job whose program the transformation catalogue does not give"),
     (NO_CONTAINER, "a container that the transformation catalogue does not have"),
-    (SUB_WORKFLOW, "a sub-workflow, which is not run yet"),
-    (HOOK, "a hook, which is not run"),
-    (SCRIPT, "a PRE or POST script, which is not run"),
+    (SUB_WORKFLOW, "a DAGMan file as a job, which is not run"),
+    (HOOK, "a hook for an occasion that does not exist"),
+    (SCRIPT, "a PRE or POST script that runs elsewhere than in Pegasus"),
     (SITE, "a site that is reached in a way Tulpar does not know"),
     (IMAGE, "a container image or mount that cannot be used here"),
     (NO_EFFECT, "a profile that has no effect here"),
     (CATALOGUE, "a catalogue that is not read"),
-    (IN_PLACE, "a file that a job changes in place"),
+    (IN_PLACE, "a file that jobs change in place in no certain order"),
     (COMMAND, "arguments that cannot be carried over"),
     (ELSEWHERE, "a program that is installed on another site"),
     (KNOWN_OUTPUT, "a file that a job makes and that the replica catalogue has too"),
+    (EXPRESSION, "an expression of a `.expr` profile that is not understood"),
 ];
 
 pub(super) const VARIABLE: &str = "P001";
@@ -48,3 +49,4 @@ pub(super) const IN_PLACE: &str = "P027";
 pub(super) const COMMAND: &str = "P028";
 pub(super) const ELSEWHERE: &str = "P029";
 pub(super) const KNOWN_OUTPUT: &str = "P030";
+pub(super) const EXPRESSION: &str = "P031";

@@ -30,6 +30,8 @@ pub struct Model {
     pub dependencies: Vec<(u32, u32)>,
     /// Those, and the ones that follow from the files; sorted, each once.
     pub edges: Vec<(u32, u32)>,
+    /// Files that jobs change, by number.
+    pub in_place: Vec<InPlace>,
     pub replicas: Replicas,
     pub transformations: Vec<Transformation>,
     pub containers: Vec<Container>,
@@ -157,6 +159,18 @@ impl Link {
     pub fn writes(self) -> bool {
         matches!(self, Link::Output | Link::InOut)
     }
+}
+
+/// The versions of a file that jobs change: 0 is a replica, `n` what the `n`th writer leaves.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct InPlace {
+    pub file: FileId,
+    /// Jobs by position: who makes it, if anyone does, then who changes it.
+    pub writers: Vec<u32>,
+    /// Of each job that only reads it, the version.
+    pub seen: Vec<(u32, u32)>,
+    /// False: nothing says which change comes first.
+    pub ordered: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

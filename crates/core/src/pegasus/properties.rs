@@ -46,6 +46,10 @@ impl Properties {
         self.0.get(key).map(|value| value.trim_end())
     }
 
+    pub fn set(&mut self, key: &str, value: &str) {
+        self.0.insert(key.to_owned(), value.to_owned());
+    }
+
     pub fn len(&self) -> usize {
         self.0.len()
     }
@@ -64,7 +68,7 @@ impl Properties {
     /// Every `env.`, `condor.`, `dagman.` and `pegasus.` property is also a profile; of the last only those that
     /// are profiles of jobs.
     pub(super) fn profiles(&self) -> Profiles {
-        const OF_JOBS: [&str; 11] = [
+        const OF_JOBS: [&str; 16] = [
             "cores",
             "gpus",
             "nodes",
@@ -76,6 +80,11 @@ impl Properties {
             "checkpoint.time",
             "queue",
             "project",
+            "memory.expr",
+            "diskspace.expr",
+            "cores.expr",
+            "gpus.expr",
+            "runtime.expr",
         ];
         let mut profiles = Profiles::default();
         for namespace in [Namespace::Env, Namespace::Condor, Namespace::Dagman, Namespace::Globus] {

@@ -74,6 +74,19 @@ impl Replicas {
         }
     }
 
+    /// This place instead of all others.
+    pub fn replace(&mut self, lfn: &str, place: PhysicalFile) {
+        self.exact.insert(lfn.to_owned(), vec![place]);
+    }
+
+    /// Takes over the files that are not known here by name.
+    pub fn inherit(&mut self, others: &Replicas) {
+        for (lfn, places) in others.names() {
+            self.add(lfn, places.to_vec(), false);
+        }
+        self.patterns.extend(others.patterns.iter().cloned());
+    }
+
     pub(super) fn learn(&mut self, lfn: &str, facts: FileFacts) {
         if facts != FileFacts::default() {
             self.facts.entry(lfn.to_owned()).or_insert(facts);
@@ -97,7 +110,7 @@ impl Replicas {
         self.patterns.iter().map(|pattern| (pattern.written.as_str(), pattern.places.as_slice()))
     }
 
-    pub(super) fn knows(&self, lfn: &str) -> bool {
+    pub fn knows(&self, lfn: &str) -> bool {
         self.exact.contains_key(lfn)
     }
 

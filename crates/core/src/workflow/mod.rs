@@ -4,6 +4,7 @@ mod axes;
 mod check;
 pub mod condition;
 mod declarations;
+pub mod expression;
 mod index;
 pub mod keys;
 pub mod model;

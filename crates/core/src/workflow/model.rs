@@ -31,6 +31,9 @@ pub struct Workflow {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub data: Vec<Data>,
     pub tasks: Vec<Task>,
+    /// Commands for when the run begins and ends.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub hooks: Vec<Hook>,
     /// Where settings were written, so that a later finding can point at them.
     #[serde(skip)]
     pub places: Places,
@@ -322,6 +325,47 @@ pub struct Settings {
     pub grace: Option<Duration>,
     #[serde(default, skip_serializing_if = "Hints::is_empty")]
     pub hints: Hints,
+    /// Commands for when an attempt begins and ends. They are no part of what the task computes.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub hooks: Vec<Hook>,
+}
+
+/// A command that runs beside the driver when something happens, whatever comes of it.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Hook {
+    pub on: Occasion,
+    /// A line for `sh`.
+    pub run: String,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Occasion {
+    Start,
+    /// However it ends.
+    End,
+    Success,
+    Error,
+    /// Start and end.
+    All,
+}
+
+impl Occasion {
+    pub const ALL: [(&'static str, Self); 5] = [
+        ("start", Self::Start),
+        ("end", Self::End),
+        ("success", Self::Success),
+        ("error", Self::Error),
+        ("all", Self::All),
+    ];
+
+    pub fn name(self) -> &'static str {
+        Self::ALL.iter().find(|(_, value)| *value == self).expect("all values are listed").0
+    }
+
+    pub fn from_name(name: &str) -> Option<Self> {
+        Self::ALL.iter().find(|(known, _)| *known == name).map(|(_, value)| *value)
+    }
 }
 
 /// What a task says to the planner. None of it changes what the task computes, so none of it is in its key.
@@ -417,6 +461,41 @@ pub struct Retry {
     pub memory_percent: u32,
     /// Factor on wall time after running out of it, in hundredths.
     pub time_percent: u32,
+    /// What to ask for instead, before each further try. They win over the factors.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub expressions: Vec<RetryExpression>,
+}
+
+/// `memory.expr = memory * 2`: what the next try asks for, in the units of Pegasus' profiles.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct RetryExpression {
+    pub what: Quantity,
+    /// See [`super::expression`]. It may name all quantities, and `attempt`, the number of the try that failed.
+    pub text: String,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Quantity {
+    /// In MiB.
+    Memory,
+    /// In MiB.
+    Disk,
+    Cores,
+    Gpus,
+    /// In seconds.
+    Time,
+}
+
+impl Quantity {
+    /// With the names that Pegasus' profiles have.
+    pub const ALL: [(&'static str, Self); 5] = [
+        ("memory", Self::Memory),
+        ("diskspace", Self::Disk),
+        ("cores", Self::Cores),
+        ("gpus", Self::Gpus),
+        ("runtime", Self::Time),
+    ];
 }
 
 impl Default for Retry {
@@ -428,6 +507,7 @@ impl Default for Retry {
             pause: Duration::from_secs(1),
             memory_percent: 200,
             time_percent: 200,
+            expressions: Vec::new(),
         }
     }
 }

@@ -35,7 +35,12 @@ fn convert_folder(folder: &Path, file: &str) -> (Option<Workflow>, Vec<Diagnosti
     (workflow, findings)
 }
 
-fn convert(workflow: &str, replicas: &str, transformations: &str, sites: &str) -> (Workflow, Vec<Diagnostic>) {
+pub(super) fn convert(
+    workflow: &str,
+    replicas: &str,
+    transformations: &str,
+    sites: &str,
+) -> (Workflow, Vec<Diagnostic>) {
     fn text<'t>(name: &'t str, text: &'t str) -> Option<Text<'t>> {
         Some(Text { name, text }).filter(|_| !text.is_empty())
     }
@@ -98,16 +103,17 @@ fn what_cannot_be_done_here_is_named() {
     let workflow = r#"
 pegasus: "5.0"
 name: all
-hooks: {shell: [{_on: end, cmd: mail me}]}
+hooks: {shell: [{_on: ending, cmd: mail me}, {_on: never, cmd: not me}]}
 jobs:
-- {id: a, name: here, arguments: ["{{x}}"], uses: [{lfn: none, type: input}, {lfn: f, type: inout}], profiles: {condor: {requirements: Big, request_memory: "int(1.5 * X)"}, dagman: {PRE: /pre.sh}, globus: {maxtime: 2}}}
-- {id: b, name: missing, uses: []}
-- {id: c, type: pegasusWorkflow, file: inner.yml, uses: []}
+- {id: a, name: here, arguments: ["{{x}}"], uses: [{lfn: none, type: input}, {lfn: f, type: inout}], profiles: {condor: {requirements: Big, request_memory: "int(1.5 * X)"}, dagman: {PRE: /pre.sh}, globus: {maxtime: 2}, pegasus: {memory.expr: "open(1)", queue.expr: "1"}}}
+- {id: b, name: missing, uses: [{lfn: f, type: inout}]}
+- {id: c, type: pegasusWorkflow, file: inner.yml, arguments: [--reuse, x, --unheard], uses: []}
 - {id: d, type: condorWorkflow, file: inner.dag, uses: []}
-- {id: e, name: boxed, surprise: 1, uses: [{lfn: g, type: output}]}
+- {id: e, name: boxed, surprise: 1, profiles: {dagman: {POST: /post.sh}}, uses: [{lfn: g, type: output}]}
 - {id: f, name: pathless, uses: []}
 - {id: f, name: elsewhere, uses: []}
 - {id: g, name: far, uses: []}
+- {id: h, name: held, uses: [], profiles: {dagman: {POST: /post.sh}}}
 jobDependencies: [{id: a, children: [nobody]}]
 "#;
     let replicas = r#"
@@ -122,8 +128,10 @@ transformations:
 - {name: pathless, sites: [{name: local, pfn: "", type: stageable}]}
 - {name: elsewhere, sites: [{name: far, pfn: /opt/x, type: installed, container: lost}, {name: local, pfn: ""}]}
 - {name: far, sites: [{name: grid, pfn: /opt/far, type: installed}]}
+- {name: held, sites: [{name: local, pfn: /bin/true, type: installed, container: kept}]}
 containers:
 - {name: box, type: docker, image: "scp://h/box.tar", mounts: ["/a:/b"]}
+- {name: kept, type: singularity, image: "file:///kept.sif"}
 "#;
     let sites = r#"
 sites:
@@ -139,23 +147,26 @@ sites:
             "P006 two jobs have the id `f`",
             "P007 there is no job with the id `nobody`",
             "P008 replicas.yml:4: `(?=x)` is not read as a regular expression: look-around, including look-ahead and look-behind, is not supported",
+            "P010 nothing provides `inner.yml`, an input of `c`",
             "P010 nothing provides `none`, an input of `here_a`",
             "P011 `pathless`, which `pathless_f` runs, has no path on any site",
             "P011 the transformation catalogue has no `missing`, which `missing_b` runs",
             "P012 the transformation catalogue has no container `lost`, in which `elsewhere_f` runs",
-            "P020 the job `c` is the workflow `inner.yml`, which cannot be run from inside another yet",
-            "P020 the job `d` is the DAGMan file `inner.dag`, which cannot be run from inside another yet",
-            "P021 the hook of the workflow on `end` is not run: mail me",
-            "P022 the PRE script `/pre.sh` of `here_a` is not run",
+            "P020 the job `d` is the DAGMan file `inner.dag`, which is not run from inside another workflow",
+            "P021 the hook of the workflow on `ending` is not run: mail me",
+            "P022 the scripts before and after `held_h` run inside its container",
             "P023 the site `grid` is reached through gt5 (pbs)",
             "P024 the container `box` asks for mounts, which are not made: /a:/b",
             "P024 the image `scp://h/box.tar` of the container `box` cannot be used here",
             "P025 the profile `maxtime` of `globus` has no effect here (one job)",
+            "P025 the profile `queue.expr` of `pegasus` has no effect here (one job)",
             "P025 the profile `requirements` of `condor` has no effect here (one job)",
-            "P027 `here_a` changes `f` in place",
+            "P025 the sub-workflow `c` is given `--unheard`, `--reuse`, which has no effect here",
+            "P027 nothing says in which order `here_a`, `missing_b` change `f`",
             "P028 doubled braces around a name cannot be carried over: `{{x}}`",
             "P029 `far` is installed on the site `grid`",
             "P030 jobs make `g`, of which the replica catalogue has copies",
+            "P031 `memory.expr` of `here_a`, `open(1)`: there is no function `open`",
         ]
     );
 }
@@ -236,6 +247,127 @@ jobs: [{id: a, name: x, uses: [{lfn: state.txt, type: checkpoint}, {lfn: o, type
     assert_eq!(workflow.data[0].source, DataSource::Files(expected));
     let outputs: Vec<(&str, bool)> = task.outputs.iter().map(|output| (&*output.path.0, output.optional)).collect();
     assert_eq!(outputs, [("o", false), ("state.txt", true)]);
+}
+
+/// The line of the task with this name.
+fn line<'w>(workflow: &'w Workflow, name: &str) -> &'w str {
+    let task = workflow.tasks.iter().find(|task| task.name == name).expect("a task");
+    match &task.run {
+        Run::Shell(line) => &line.0,
+        Run::Arguments(_) => panic!("no shell line"),
+    }
+}
+
+const PROGRAMS: &str = "transformations: [{name: x, sites: [{name: local, pfn: /bin/x, type: installed}], hooks: {shell: [{_on: all, cmd: tell}]}}]";
+
+#[test]
+fn a_sub_workflow_is_this_program_again_with_the_files_that_it_makes() {
+    let workflow = r#"
+pegasus: "5.0"
+name: outer
+jobs:
+- {id: a, name: x, uses: [{lfn: inner.yml, type: output}]}
+- {id: b, type: pegasusWorkflow, file: inner.yml, arguments: [--conf, inner.conf, -vvv], uses: [{lfn: inner.conf, type: input, forPlanning: true}, {lfn: f d, type: output}]}
+- {id: c, name: x, uses: [{lfn: f d, type: input}]}
+- {id: d, type: pegasusWorkflow, file: inner.yml, uses: [], profiles: {pegasus: {cores: 2}}}
+"#;
+    let replicas = "replicas: [{lfn: inner.conf, pfns: [{site: local, pfn: inner.conf}]}]";
+    let (workflow, findings) = convert(workflow, replicas, PROGRAMS, "");
+    assert_eq!(findings, []);
+    assert_eq!(
+        line(&workflow, "b"),
+        "exec \"$TULPAR_EXE\" __subworkflow inner.yml --makes 'f d' -- --conf inner.conf -vvv"
+    );
+    let inputs: Vec<&str> = workflow.tasks[1].inputs.iter().map(|input| input.name.as_str()).collect();
+    assert_eq!(inputs, ["inner_conf", "inner_yml"]);
+    let settings = &workflow.tasks[1].settings;
+    assert_eq!(settings.cache, workflow::Caching::Off);
+    assert_eq!(&*settings.environment.variables[pegasus::SUB_WORKFLOW_VARIABLE].0, "node");
+    let settings = &workflow.tasks[3].settings;
+    assert_eq!(&*settings.environment.variables[pegasus::SUB_WORKFLOW_VARIABLE].0, "cores");
+    assert_eq!(settings.request.milli_cpus, 2000);
+}
+
+#[test]
+fn a_file_that_jobs_change_has_versions_and_people_see_the_last() {
+    let workflow = r#"
+pegasus: "5.0"
+name: changed
+jobs:
+- {id: a, name: x, uses: [{lfn: d/f, type: inout}]}
+- {id: b, name: x, uses: [{lfn: d/f, type: inout}]}
+- {id: c, name: x, uses: [{lfn: d/f, type: input}]}
+- {id: d, name: x, uses: [{lfn: d/f, type: input}]}
+jobDependencies: [{id: a, children: [b]}, {id: d, children: [b]}]
+"#;
+    let replicas = "replicas: [{lfn: d/f, pfns: [{site: local, pfn: start}]}]";
+    let (workflow, findings) = convert(workflow, replicas, PROGRAMS, "");
+    assert_eq!(findings, []);
+    assert_eq!(
+        line(&workflow, "x_a"),
+        "export PEGASUS_DAG_JOB_ID=x_a\nmkdir -p d\ninstall -m 644 .versions/0/d/f d/f\n/bin/x\nmkdir -p .versions/1/d && mv d/f .versions/1/d/f"
+    );
+    assert_eq!(
+        line(&workflow, "x_b"),
+        "export PEGASUS_DAG_JOB_ID=x_b\nmkdir -p d\ninstall -m 644 .versions/1/d/f d/f\n/bin/x"
+    );
+    assert_eq!(line(&workflow, "x_c"), "export PEGASUS_DAG_JOB_ID=x_c\n/bin/x");
+    assert_eq!(
+        line(&workflow, "x_d"),
+        "export PEGASUS_DAG_JOB_ID=x_d\nmkdir -p d\nln -s \"$PWD\"/.versions/1/d/f d/f\n/bin/x"
+    );
+    let outputs: Vec<(&str, bool)> = workflow
+        .tasks
+        .iter()
+        .flat_map(|task| task.outputs.iter().map(|output| (&*output.path.0, output.temporary)))
+        .collect();
+    assert_eq!(outputs, [(".versions/1/d/f", true), ("d/f", false)]);
+    assert_eq!(errors(&workflow::check(&workflow, None, None)), [] as [&Diagnostic; 0]);
+}
+
+#[test]
+fn scripts_messages_hooks_and_expressions_are_carried_over() {
+    let workflow = r#"
+pegasus: "5.0"
+name: surrounded
+hooks: {shell: [{_on: error, cmd: mail me}]}
+jobs:
+- id: a
+  name: x
+  arguments: ["1"]
+  uses: [{lfn: o, type: output}]
+  stdout: o
+  hooks: {shell: [{_on: start, cmd: begin}, {_on: never, cmd: nothing}]}
+  profiles:
+    dagman: {PRE: /pre.sh, PRE.ARGUMENTS: "$JOB 1", POST: mine, POST.PATH.mine: /my post, POST.ARGUMENTS: $RETURN}
+    pegasus: {exitcode.failuremsg: it's bad, memory: 100, memory.expr: memory * 2 if attempt > 1 else memory}
+"#;
+    let (workflow, findings) = convert(workflow, "", PROGRAMS, "");
+    assert_eq!(findings, []);
+    assert_eq!(
+        line(&workflow, "x_a"),
+        "export PEGASUS_DAG_JOB_ID=x_a
+JOB=x_a RETRY=$((TULPAR_ATTEMPT - 1))
+/pre.sh $JOB 1 || { echo 'the PRE script failed' >&2; exit 1; }
+set +e
+{ { { > o /bin/x 1
+}; echo $? > .status; } 2>&1 >&3 | tee .stderr >&2; } 3>&1 | tee .stdout
+RETURN=$(cat .status)
+if [ \"$RETURN\" = 0 ] && grep -qsF -e 'it'\\''s bad' .stdout .stderr o; then echo 'the job failed, because it says:' 'it'\\''s bad' >&2; RETURN=1; fi
+'/my post' $RETURN
+RETURN=$?
+[ $RETURN = 0 ] || { echo 'the POST script failed' >&2; exit $RETURN; }
+set -e"
+    );
+    let hook = |on, run: &str| workflow::Hook { on, run: run.into() };
+    assert_eq!(workflow.hooks, [hook(workflow::Occasion::Error, "mail me")]);
+    let settings = &workflow.tasks[0].settings;
+    assert_eq!(settings.hooks, [hook(workflow::Occasion::All, "tell"), hook(workflow::Occasion::Start, "begin")]);
+    let expected = workflow::RetryExpression {
+        what: workflow::Quantity::Memory,
+        text: "memory * 2 if attempt > 1 else memory".into(),
+    };
+    assert_eq!(settings.retry.expressions, [expected]);
 }
 
 #[test]

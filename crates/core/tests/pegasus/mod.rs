@@ -3,6 +3,7 @@
 mod conversion;
 mod counts;
 mod planning;
+mod retries;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};

@@ -1,19 +1,24 @@
 //! Wiring a run: journal, engine, executor, cache and display, for a new run and for one taken up again.
 
+use super::subworkflow::{self, WithOurselves};
 use crate::arguments::{Keep, LaunchArguments};
 use crate::failure::{Exit, Failure};
 use crate::progress::Progress;
 use crate::{print, settings, stop};
 use serde::Serialize;
+use std::collections::{BTreeMap, BTreeSet};
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use tulpar_core::engine::{Counts, Engine, STATES};
 use tulpar_core::event::{Event, Outcome};
+use tulpar_core::job::OutputFile;
 use tulpar_core::units::{Bytes, Timestamp, parse_bytes};
 use tulpar_exec::cache::Cache;
 use tulpar_exec::driver::{Driver, Observer};
+use tulpar_exec::executor::Executor;
 use tulpar_exec::folder::{Project, RunFolder, SavedRun};
+use tulpar_exec::hooks::{self, Hooks};
 use tulpar_exec::journal::Journal;
 use tulpar_exec::local::{self, Local};
 use tulpar_exec::publish::Publisher;
@@ -35,12 +40,38 @@ struct OutcomeView<'a> {
 struct Watch<'a> {
     progress: &'a mut Progress,
     counts: Counts,
+    /// Paths whose files are remembered, and those files.
+    wanted: BTreeSet<String>,
+    made: BTreeMap<String, OutputFile>,
+    hooks: Option<Hooks>,
+}
+
+/// How a run went.
+pub(crate) struct Ran {
+    pub(crate) outcome: Outcome,
+    pub(crate) counts: Counts,
+    pub(crate) interrupted: bool,
+    /// The files that were wanted, by path.
+    pub(crate) made: BTreeMap<String, OutputFile>,
 }
 
 impl Observer for Watch<'_> {
     fn stepped(&mut self, engine: &Engine, at: Timestamp, events: &[Event]) {
         self.counts = engine.counts();
         self.progress.stepped(engine, at, events);
+        if let Some(hooks) = &mut self.hooks {
+            hooks.stepped(engine, at, events);
+        }
+        if !self.wanted.is_empty() {
+            let outputs = events.iter().filter_map(|event| match event {
+                Event::Ended { report, .. } if report.ending.is_success() => Some(&report.outputs),
+                Event::Reused { outputs, .. } => Some(outputs),
+                _ => None,
+            });
+            for output in outputs.flatten().filter(|output| self.wanted.contains(&output.path)) {
+                self.made.insert(output.path.clone(), output.clone());
+            }
+        }
     }
 
     fn warned(&mut self, message: String) {
@@ -59,37 +90,9 @@ pub(crate) fn drive(
     launch: &LaunchArguments,
     json: bool,
 ) -> Result<ExitCode, Failure> {
-    let quota = match &launch.cache_quota {
-        None => None,
-        Some(text) => Some(parse_bytes(text).map_err(|error| Failure::usage(format!("--cache-quota: {error}")))?),
-    };
-    let saved = folder.load()?;
-    let (engine, journal, first) = take_up(folder, saved)?;
-    let stops = stop::listen(folder.name.clone()).map_err(Failure::Launch)?;
-    let (executor, observations) =
-        Local::start(local::folders(project, folder), options(folder, launch)?).map_err(Failure::Launch)?;
-    let cache = Cache::open(&project.cache(), &folder.name)?;
-    let publisher = Publisher::start(&project.results(), &project.cache(), &project.shown())
-        .map_err(|source| Failure::Write { path: project.results(), source })?;
     let mut progress = Progress::new(json);
-    let mut watch = Watch { progress: &mut progress, counts: Counts::default() };
-    let driver = Driver {
-        engine,
-        journal,
-        executor: Box::new(executor),
-        observations,
-        stops: stops.wanted,
-        cache,
-        publisher,
-        project: project.clone(),
-        folder: folder.clone(),
-        observer: &mut watch,
-    };
-    let outcome = driver.run(first)?;
-    if let Some(quota) = quota {
-        shrink_cache(project, quota);
-    }
-    let counts = watch.counts;
+    let ran = run_to_end(project, folder, launch, &folder.name, BTreeSet::new(), &mut progress)?;
+    let Ran { outcome, counts, .. } = ran;
     progress.finish(counts, outcome, &folder.name);
     if json {
         let named = |state| serde_json::to_value(state).ok()?.as_str().map(str::to_owned);
@@ -108,12 +111,66 @@ pub(crate) fn drive(
         Outcome::Done => Exit::Done,
         Outcome::Failed => Exit::WorkflowFailed,
         Outcome::Cancelled => Exit::Cancelled,
-        Outcome::Interrupted if stops.interrupted.load(Ordering::SeqCst) => Exit::Interrupted,
+        Outcome::Interrupted if ran.interrupted => Exit::Interrupted,
         Outcome::Interrupted => Exit::Cancelled,
     }
     .into())
 }
 
+/// `resumed` is the run that somebody would resume; `wanted` are paths whose files are to be remembered.
+pub(crate) fn run_to_end(
+    project: &Project,
+    folder: &RunFolder,
+    launch: &LaunchArguments,
+    resumed: &str,
+    wanted: BTreeSet<String>,
+    progress: &mut Progress,
+) -> Result<Ran, Failure> {
+    let quota = match &launch.cache_quota {
+        None => None,
+        Some(text) => Some(parse_bytes(text).map_err(|error| Failure::usage(format!("--cache-quota: {error}")))?),
+    };
+    let saved = folder.load()?;
+    let cached = saved.policy.cache;
+    let (engine, journal, first) = take_up(folder, saved)?;
+    let stops = stop::listen(resumed.to_owned()).map_err(Failure::Launch)?;
+    let (executor, observations) =
+        Local::start(local::folders(project, folder), options(folder, launch)?).map_err(Failure::Launch)?;
+    let cache = Cache::open(&project.cache(), &folder.name)?;
+    let publisher = Publisher::start(&project.results(), &project.cache(), &project.shown())
+        .map_err(|source| Failure::Write { path: project.results(), source })?;
+    let mut executor: Box<dyn Executor> = Box::new(executor);
+    if subworkflow::any(engine.plan()) {
+        executor = Box::new(WithOurselves::new(executor, engine.plan(), cached)?);
+    }
+    let hooks = match hooks::any(&engine.plan().workflow) {
+        true => Some(Hooks::start(folder, project.root()).map_err(Failure::Launch)?),
+        false => None,
+    };
+    let mut watch = Watch { progress, counts: Counts::default(), wanted, made: BTreeMap::new(), hooks };
+    let driver = Driver {
+        engine,
+        journal,
+        executor,
+        observations,
+        stops: stops.wanted,
+        cache,
+        publisher,
+        project: project.clone(),
+        folder: folder.clone(),
+        observer: &mut watch,
+    };
+    let outcome = driver.run(first);
+    if let Some(hooks) = watch.hooks.take() {
+        hooks.finish();
+    }
+    let outcome = outcome?;
+    if let Some(quota) = quota {
+        shrink_cache(project, quota);
+    }
+    let interrupted = stops.interrupted.load(Ordering::SeqCst);
+    Ok(Ran { outcome, counts: watch.counts, interrupted, made: watch.made })
+}
 /// The run is over whatever comes of this.
 fn shrink_cache(project: &Project, quota: Bytes) {
     match super::gc::shrink(project, quota, false) {

@@ -19,6 +19,7 @@ mod runs;
 mod sites;
 mod status;
 mod story;
+mod subworkflow;
 
 use crate::arguments::{Arguments, Verb};
 use crate::failure::Failure;
@@ -46,6 +47,7 @@ pub(crate) fn run(arguments: Arguments) -> Result<ExitCode, Failure> {
         Verb::Gc(gc) => gc::gc(folder, &gc),
         Verb::Sites(sites) => sites::sites(folder, &sites),
         Verb::Drive { run, launch } => run::drive_detached(folder, &run, &launch),
+        Verb::SubWorkflow(arguments) => subworkflow::run(&arguments),
         Verb::Guard { run } => {
             tulpar_launch::guard_main(&run);
             Ok(ExitCode::SUCCESS)

@@ -57,7 +57,11 @@ pub(crate) fn prepare(folder: Option<&Path>, choice: &WorkflowChoice) -> Result<
         let name = file.display().to_string();
         let converted = pegasus::read(project.root(), &name, &text, conf.as_deref(), choice.site.as_deref())?;
         text = converted.text;
-        (converted.workflow, converted.findings)
+        let mut workflow = converted.workflow;
+        if let Some(workflow) = &mut workflow {
+            pegasus::give_nodes(workflow, &site);
+        }
+        (workflow, converted.findings)
     } else {
         workflow::read(&text, &settings::overrides(choice))
     };
@@ -88,7 +92,7 @@ pub(crate) fn project_of(file: &Path) -> Result<Project, Failure> {
     Ok(Project::new(parent)?)
 }
 
-fn list_data(project: &Project, workflow: &Workflow) -> Resolved {
+pub(crate) fn list_data(project: &Project, workflow: &Workflow) -> Resolved {
     let bar = ProgressBar::with_draw_target(Some(0), ProgressDrawTarget::stderr_with_hz(8));
     if !std::io::stderr().is_terminal() {
         bar.set_draw_target(ProgressDrawTarget::hidden());
@@ -107,7 +111,7 @@ fn list_data(project: &Project, workflow: &Workflow) -> Resolved {
     resolved
 }
 
-fn data_findings(workflow: &Workflow, resolved: &Resolved) -> Vec<Diagnostic> {
+pub(crate) fn data_findings(workflow: &Workflow, resolved: &Resolved) -> Vec<Diagnostic> {
     resolved
         .problems
         .iter()

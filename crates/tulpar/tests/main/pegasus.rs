@@ -1,5 +1,7 @@
 //! Pegasus workflows run as they are: one of our own, and those that Pegasus' Python API writes.
 
+mod nested;
+
 use super::harness::{Scene, files_below, skipped};
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -90,7 +92,19 @@ fn workflows_that_pegasus_own_api_writes_run_to_the_end() {
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/main/pegasus/write.py");
     let output = Command::new(python).arg(script).current_dir(scene.path("")).output().expect("python starts");
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    for name in ["diamond", "split", "merge", "pipeline", "checkpoint"] {
+    let all = [
+        "diamond",
+        "split",
+        "merge",
+        "pipeline",
+        "checkpoint",
+        "hierarchical",
+        "from-file",
+        "dynamic",
+        "clustered",
+        "hooks",
+    ];
+    for name in all {
         scene.tulpar(&format!("-C {name} check")).done();
         scene.tulpar(&format!("-C {name} run")).done();
     }
@@ -102,4 +116,43 @@ fn workflows_that_pegasus_own_api_writes_run_to_the_end() {
     assert_eq!(scene.read("pipeline/results/count.txt"), "2\n");
     assert_eq!(scene.read("checkpoint/results/out.txt"), "counted to 3\n");
     assert_eq!(scene.read("checkpoint/input/count.checkpoint"), "0\n", "the replica is the user's");
+    assert_eq!(scene.read("hierarchical/results/d"), "last\ninnermost\ninner\nouter\nstart\n");
+    assert_eq!(scene.read("hierarchical/results/c"), "innermost\ninner\nouter\nstart\n");
+    assert!(!scene.path("hierarchical/results/deep").exists(), "it is not to be staged out");
+    assert_eq!(scene.read("from-file/results/b"), "inner\nouter\nstart\n");
+    assert_eq!(scene.read("dynamic/results/grown.txt"), "generated\nseed\n");
+    assert_eq!(scene.read("clustered/results/end").lines().count(), 11);
+    let mut seen: Vec<String> = scene.read("hooks/seen").lines().map(str::to_owned).collect();
+    seen.sort();
+    assert_eq!(seen, ["one: end", "one: start", "tool_ID0000001 success 0", "workflow: end 0"]);
+    assert!(scene.read("hooks/there").contains("journal.jsonl"));
+}
+
+/// Real workflows with sub-workflows, as far as their programs are here.
+#[test]
+fn real_workflows_inside_workflows_are_read_when_they_are_reached() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/fixtures/pegasus/hierarchical-sample");
+    if !folder.is_dir() {
+        skipped("the Pegasus workflows of ../shared are not here");
+        return;
+    }
+    let scene = Scene::empty();
+    for file in files_below(&folder) {
+        let text = std::fs::read_to_string(&file).expect("text");
+        scene.write(file.file_name().and_then(|name| name.to_str()).expect("a name"), &text);
+    }
+    let mut check = scene.command(&["check", "workflow.yml"]);
+    check.env("FIXTURE_DIR", scene.path(""));
+    scene.say(check).done();
+    let mut run = scene.command(&["run", "workflow.yml"]);
+    run.env("FIXTURE_DIR", scene.path(""));
+    let said = scene.say(run);
+    // Its first job asks a server; without one nothing after it is reached.
+    match said.code {
+        Some(0) => assert!(scene.path("results/count.txt").exists(), "{said}"),
+        _ => skipped(&format!(
+            "hierarchical-sample could not be run to its end: {}",
+            said.err.lines().last().unwrap_or("")
+        )),
+    }
 }

@@ -48,12 +48,17 @@ impl Sources {
 
     /// A file of which the task makes its own copy first.
     pub(super) fn staged(&mut self, name: &str, pfn: &str, span: Span) -> Input {
-        let key = (name.to_owned(), pfn.to_owned());
+        self.at(&format!("{STAGED}/{name}"), name, pfn, span)
+    }
+
+    /// A file under a path of its own.
+    pub(super) fn at(&mut self, path: &str, name: &str, pfn: &str, span: Span) -> Input {
+        let key = (path.to_owned(), pfn.to_owned());
         let data = match self.staged.get(&key) {
             Some(data) => *data,
             None => {
                 let data = DataId::from(self.data.len());
-                let source = DataSource::Files(BTreeMap::from([(format!("{STAGED}/{name}"), place(pfn))]));
+                let source = DataSource::Files(BTreeMap::from([(path.to_owned(), place(pfn))]));
                 self.data.push(Data { name: self.names.unique(&format!("staged_{name}")), source, span });
                 self.staged.insert(key, data);
                 data

@@ -8,18 +8,23 @@ pub(crate) mod names;
 mod program;
 mod remarks;
 mod settings;
+mod versions;
 
 pub(super) use program::image;
+pub use settings::SUB_WORKFLOW_VARIABLE;
 
-use super::codes::{IN_PLACE, KNOWN_OUTPUT, NO_REPLICA, SUB_WORKFLOW};
+use super::codes::{IN_PLACE, KNOWN_OUTPUT, NO_EFFECT, NO_REPLICA, SUB_WORKFLOW};
 use super::model::{FileId, Job, JobKind, Link, Model, Use};
+use super::plan_arguments::PlanArguments;
 use crate::diagnostic::{Diagnostic, Findings};
 use crate::ids::SetId;
 use crate::workflow::{FileSource, Input, Output, OutputKind, Task, Workflow};
+use command::{Around, Version};
 use data::Sources;
 use names::Names;
 use program::Programs;
 use settings::SettingsOf;
+use versions::Versions;
 
 /// The workflow as Tulpar runs it. `site` is the site of the catalogue whose programs and profiles count;
 /// without one it is `condorpool` or the only site beside `local`, or `local` when there are several.
@@ -27,14 +32,28 @@ pub fn convert(model: &Model, site: Option<&str>) -> (Workflow, Vec<Diagnostic>)
     let site = execution_site(model, site);
     let mut findings = Findings::default();
     remarks::name_sites_and_hooks(model, site, &mut findings);
+    for found in model.in_place.iter().filter(|found| !found.ordered) {
+        let names: Vec<String> =
+            found.writers.iter().map(|job| format!("`{}`", model.jobs[*job as usize].name())).collect();
+        let span = found.writers.last().map(|job| model.jobs[*job as usize].span);
+        findings.push(
+            Diagnostic::error(
+                IN_PLACE,
+                span,
+                format!("nothing says in which order {} change `{}`", names.join(", "), model.file(found.file)),
+            )
+            .help("say it in `jobDependencies`, or let each job write a file with another name"),
+        );
+    }
     let mut conversion = Conversion::new(model, site);
     conversion.outputs(&mut findings);
     conversion.tasks(&mut findings);
     conversion.order();
     let Conversion { tasks, sources, settings, .. } = conversion;
     settings.name_what_has_no_effect(&mut findings);
+    let hooks = settings::hooks(&model.hooks);
     let mut workflow =
-        Workflow { name: names::plain(&model.name), data: sources.finish(), tasks, ..Workflow::default() };
+        Workflow { name: names::plain(&model.name), data: sources.finish(), tasks, hooks, ..Workflow::default() };
     workflow.places.incomplete = findings.has_errors();
     (workflow, findings.finish())
 }
@@ -62,8 +81,11 @@ struct Conversion<'m> {
     sources: Sources,
     /// Of each file, what tasks call it: the same everywhere.
     file_names: Vec<String>,
-    /// Of each job, its task; sub-workflows have none.
+    /// Of each job, its task; DAGMan files have none.
     sets: Vec<Option<SetId>>,
+    /// Of each task, its job.
+    job_of: Vec<u32>,
+    versions: Versions,
     tasks: Vec<Task>,
     /// Of each file, the task and output that make it.
     makers: Vec<Option<(SetId, u32)>>,
@@ -84,18 +106,22 @@ impl<'m> Conversion<'m> {
         }
         let mut count = 0;
         let mut set = |job: &Job| {
-            (job.kind == JobKind::Compute).then(|| {
+            (job.kind != JobKind::Dag).then(|| {
                 count += 1;
                 SetId::from(count - 1)
             })
         };
+        let sets: Vec<Option<SetId>> = model.jobs.iter().map(&mut set).collect();
+        let job_of = sets.iter().enumerate().filter(|(_, set)| set.is_some()).map(|(job, _)| job as u32).collect();
         Self {
             model,
             programs: Programs::new(model, site),
             settings: SettingsOf::new(model, site),
             sources: Sources::new(names, model.files.len()),
             file_names,
-            sets: model.jobs.iter().map(&mut set).collect(),
+            sets,
+            job_of,
+            versions: Versions::new(model),
             tasks: Vec::new(),
             makers: vec![None; model.files.len()],
             site,
@@ -109,18 +135,14 @@ impl<'m> Conversion<'m> {
         let mut names = Names::default();
         for (job, set) in model.jobs.iter().zip(&self.sets) {
             let Some(set) = *set else {
-                let kind = if job.kind == JobKind::Dag { "DAGMan file" } else { "workflow" };
                 let file = job.file.map_or("", |file| model.file(file));
+                let message = format!(
+                    "the job `{}` is the DAGMan file `{file}`, which is not run from inside another workflow",
+                    job.id
+                );
                 findings.push(
-                    Diagnostic::error(
-                        SUB_WORKFLOW,
-                        job.span,
-                        format!(
-                            "the job `{}` is the {kind} `{file}`, which cannot be run from inside another yet",
-                            job.id
-                        ),
-                    )
-                    .help(format!("run it by itself, `tulpar run {file}`, and take the job out of this workflow")),
+                    Diagnostic::error(SUB_WORKFLOW, job.span, message)
+                        .help(format!("run it by itself, `tulpar run {file}`, and take the job out of this workflow")),
                 );
                 continue;
             };
@@ -130,30 +152,30 @@ impl<'m> Conversion<'m> {
             made.dedup_by_key(|used| used.file);
             let mut outputs = Vec::with_capacity(made.len());
             for used in made {
-                if used.link == Link::InOut {
-                    findings.push(
-                        Diagnostic::error(
-                            IN_PLACE,
-                            used.span,
-                            format!("`{}` changes `{}` in place", job.name(), model.file(used.file)),
-                        )
-                        .help("results are never overwritten: let the job write a file with another name"),
-                    );
-                    continue;
-                }
-                let Some(path) = command::escape(model.file(used.file)) else {
+                let position = self.job_of[set.index()];
+                let version = self.versions.left_by(position, used.file);
+                let written = version.map_or_else(
+                    || model.file(used.file).to_owned(),
+                    |version| self.versions.path(model, used.file, version),
+                );
+                let Some(path) = command::escape(&written) else {
                     findings.push(command::unescapable(used.span, model.file(used.file)));
                     continue;
                 };
-                if used.link.writes() {
-                    self.makers[used.file.index()].get_or_insert((set, outputs.len() as u32));
+                let made = (set, outputs.len() as u32);
+                if let Some(version) = version {
+                    self.versions.made(used.file, version, made);
+                }
+                if used.link.writes() && version.is_none_or(|version| self.versions.is_last(used.file, version)) {
+                    self.makers[used.file.index()].get_or_insert(made);
                 }
                 outputs.push(Output {
                     name: self.file_names[used.file.index()].clone(),
                     path,
                     kind: OutputKind::File,
                     optional: used.link == Link::Checkpoint || used.optional,
-                    temporary: !used.stage_out,
+                    // Of a file that others change only the last version is for people.
+                    temporary: !used.stage_out || written != model.file(used.file),
                     register: used.register_replica,
                     size: used.size,
                     span: used.span,
@@ -171,7 +193,11 @@ impl<'m> Conversion<'m> {
                 span: job.span,
             });
         }
-        let known = |file: &usize| self.makers[*file].is_some() && model.replicas.knows(&model.files[*file]);
+        let known = |file: &usize| {
+            self.makers[*file].is_some()
+                && model.replicas.knows(&model.files[*file])
+                && !self.versions.begins_as_replica(FileId(*file as u32))
+        };
         let both: Vec<usize> = (0..model.files.len()).filter(known).collect();
         if let Some(first) = both.first() {
             let more = match both.len() {
@@ -192,16 +218,25 @@ impl<'m> Conversion<'m> {
     /// The second pass: inputs, command and settings.
     fn tasks(&mut self, findings: &mut Findings) {
         let model = self.model;
-        for (job, set) in model.jobs.iter().zip(self.sets.clone()) {
+        for (position, (job, set)) in model.jobs.iter().zip(self.sets.clone()).enumerate() {
             let Some(set) = set else { continue };
+            let mut around = Around::default();
+            let mut inputs = self.made_inputs(position as u32, job, set, &mut around, findings);
+            if job.kind == JobKind::SubWorkflow {
+                let file = job.file.map_or("", |file| model.file(file));
+                name_options_without_effect(job, findings);
+                let run = command::nested(model, job, file, findings);
+                let settings = self.settings.of(job, None, findings);
+                let task = &mut self.tasks[set.index()];
+                (task.inputs, task.run, task.settings) = (inputs, run, settings.settings);
+                continue;
+            }
             let program = self.programs.of(&job.transformation, job, findings);
-            let mut inputs = self.made_inputs(job, set, findings);
-            let mut restore = Vec::new();
             for used in job.uses.iter().filter(|used| used.link == Link::Checkpoint) {
                 let lfn = model.file(used.file);
                 if let Some(place) = model.replicas.choose(lfn, self.site) {
                     inputs.push(self.sources.staged(lfn, &place.pfn, used.span));
-                    restore.push(lfn);
+                    around.restore.push(lfn);
                 }
             }
             if let Some(program) = &program {
@@ -211,15 +246,15 @@ impl<'m> Conversion<'m> {
                     inputs.push(Input { program: true, bypass, ..input });
                 }
             }
-            let settings = self.settings.of(job, program.as_deref(), findings);
+            let made = self.settings.of(job, program.as_deref(), findings);
+            (around.source, around.pre, around.post) = (made.source, made.pre, made.post);
+            (around.failure, around.success) = (made.failure, made.success);
             let run = match &program {
-                Some(program) => command::line(model, job, program, &restore, settings.source.as_deref(), findings),
+                Some(program) => command::line(model, job, program, &around, findings),
                 None => command::nothing(),
             };
             let task = &mut self.tasks[set.index()];
-            task.inputs = inputs;
-            task.run = run;
-            task.settings = settings.settings;
+            (task.inputs, task.run, task.settings) = (inputs, run, made.settings);
         }
         self.sources.hand_out(model, &self.file_names, &mut self.tasks);
         for task in &mut self.tasks {
@@ -229,16 +264,36 @@ impl<'m> Conversion<'m> {
     }
 
     /// Inputs that other tasks make. Those that lie somewhere already are noted, to be handed out together.
-    fn made_inputs(&mut self, job: &Job, set: SetId, findings: &mut Findings) -> Vec<Input> {
+    fn made_inputs(
+        &mut self,
+        position: u32,
+        job: &Job,
+        set: SetId,
+        around: &mut Around<'m>,
+        findings: &mut Findings,
+    ) -> Vec<Input> {
         let model = self.model;
-        let stdin = job.stdin.map(|file| Use { file, link: Link::Input, optional: false, ..blank(job) });
-        let mut read: Vec<Use> =
-            job.uses.iter().copied().filter(|used| used.link == Link::Input).chain(stdin).collect();
+        let named = [job.stdin, job.file].into_iter().flatten();
+        let named = named.map(|file| Use { file, link: Link::Input, optional: false, ..blank(job) });
+        let mut read: Vec<Use> = job.uses.iter().copied().filter(|used| used.link.reads()).chain(named).collect();
+        // What the job says itself of a file comes before what follows from its streams.
         read.sort_by_key(|used| used.file);
         read.dedup_by_key(|used| used.file);
         let mut inputs = Vec::new();
         for used in read {
             let lfn = model.file(used.file);
+            if let Some(version) = self.versions.seen_by(position, used.file) {
+                let copy = used.link == Link::InOut;
+                inputs.extend(self.version_input(job, &used, version, findings));
+                let path = self.versions.path(model, used.file, version);
+                if path != lfn {
+                    around.shown.push(Version { file: lfn, path, copy });
+                }
+                if copy && let Some(left) = self.versions.left_by(position, used.file) {
+                    self.leave(used.file, left, around);
+                }
+                continue;
+            }
             match self.makers[used.file.index()] {
                 Some((task, _)) if task == set => {}
                 Some((task, output)) => inputs.push(Input {
@@ -254,18 +309,52 @@ impl<'m> Conversion<'m> {
                         self.sources.needed(used.file, &place.pfn, set, bypass, used.span);
                     }
                     None if used.optional => {}
-                    None => findings.push(
-                        Diagnostic::error(
-                            NO_REPLICA,
-                            used.span,
-                            format!("nothing provides `{lfn}`, an input of `{}`", job.name()),
-                        )
-                        .help("no job makes it; say where it is in replicas.yml"),
-                    ),
+                    None => findings.push(no_replica(job, &used, lfn)),
                 },
             }
         }
+        // Who makes the first version of a file that others change leaves it as such.
+        for used in job.uses.iter().filter(|used| used.link == Link::Output) {
+            if let Some(version) = self.versions.left_by(position, used.file) {
+                self.leave(used.file, version, around);
+            }
+        }
         inputs
+    }
+
+    fn leave(&self, file: FileId, version: u32, around: &mut Around<'m>) {
+        let path = self.versions.path(self.model, file, version);
+        if path != self.model.file(file) {
+            around.left.push(Version { file: self.model.file(file), path, copy: false });
+        }
+    }
+
+    fn version_input(&mut self, job: &Job, used: &Use, version: u32, findings: &mut Findings) -> Option<Input> {
+        let model = self.model;
+        let lfn = model.file(used.file);
+        if let Some((task, output)) = self.versions.maker(used.file, version) {
+            let name = format!("{}_before", self.file_names[used.file.index()]);
+            let name = if self.versions.is_last(used.file, version) {
+                self.file_names[used.file.index()].clone()
+            } else {
+                name
+            };
+            let source = FileSource::Output { task, output };
+            return Some(Input { name, source, bypass: false, program: false, span: used.span });
+        }
+        match model.replicas.choose(lfn, self.site) {
+            Some(place) => {
+                let path = self.versions.path(model, used.file, 0);
+                let input = self.sources.at(&path, lfn, &place.pfn, used.span);
+                Some(Input { bypass: used.bypass || self.bypass_all, ..input })
+            }
+            None => {
+                if !used.optional {
+                    findings.push(no_replica(job, used, lfn));
+                }
+                None
+            }
+        }
     }
 
     /// What jobs wait for beside their files.
@@ -287,6 +376,28 @@ impl<'m> Conversion<'m> {
                 self.tasks[child.index()].after.push(parent);
             }
         }
+    }
+}
+
+fn no_replica(job: &Job, used: &Use, lfn: &str) -> Diagnostic {
+    Diagnostic::error(NO_REPLICA, used.span, format!("nothing provides `{lfn}`, an input of `{}`", job.name()))
+        .help("no job makes it; say where it is in replicas.yml")
+}
+
+/// Options of `pegasus-plan` that are none, or that mean nothing here.
+fn name_options_without_effect(job: &Job, findings: &mut Findings) {
+    let given = PlanArguments::parse(job.arguments.split_whitespace());
+    let mut without: Vec<String> = given.unknown.iter().map(|word| format!("`{word}`")).collect();
+    if !given.replica_files.is_empty() {
+        without.push("`--cache`".to_owned());
+    }
+    if !given.reuse.is_empty() {
+        without.push("`--reuse`".to_owned());
+    }
+    if !without.is_empty() {
+        let message =
+            format!("the sub-workflow `{}` is given {}, which has no effect here", job.id, without.join(", "));
+        findings.push(Diagnostic::warning(NO_EFFECT, job.span, message));
     }
 }
 

@@ -1,7 +1,7 @@
 //! What a job runs: the transformation catalogue's answer for one execution site.
 
 use super::super::codes::{ELSEWHERE, IMAGE, NO_CONTAINER, NO_PROGRAM};
-use super::super::model::{Container, Job, Model, Transformation, TransformationName, TransformationSite};
+use super::super::model::{Container, Hook, Job, Model, Transformation, TransformationName, TransformationSite};
 use super::super::profiles::{Namespace, Profiles};
 use super::super::replicas::path_of;
 use super::command::word;
@@ -32,6 +32,7 @@ pub(super) struct Program {
     pub(super) staged: Vec<Staged>,
     pub(super) container: Option<String>,
     pub(super) profiles: Profiles,
+    pub(super) hooks: Vec<Hook>,
 }
 
 pub(super) struct Programs<'m> {
@@ -112,7 +113,14 @@ impl<'m> Programs<'m> {
         if let Some(found) = entry.container.as_ref().and_then(|name| self.named_container(name)) {
             profiles.overlay(&found.profiles);
         }
-        Some(Program { name: name.to_string(), command, staged, container, profiles })
+        Some(Program {
+            name: name.to_string(),
+            command,
+            staged,
+            container,
+            profiles,
+            hooks: transformation.hooks.clone(),
+        })
     }
 
     /// The entry of this site; else one that can be copied; else one that may be installed here too.

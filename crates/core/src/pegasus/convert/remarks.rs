@@ -4,6 +4,7 @@ use super::super::codes::{HOOK, NO_EFFECT, SITE};
 use super::super::model::{Hook, Model};
 use super::super::profiles::Namespace;
 use crate::diagnostic::{Diagnostic, Findings};
+use crate::workflow::Occasion;
 
 pub(super) fn name_sites_and_hooks(model: &Model, site: &str, findings: &mut Findings) {
     for found in &model.sites {
@@ -62,6 +63,10 @@ fn shared(findings: &mut Findings) {
 }
 
 fn report(hook: &Hook, what: &str, placed: bool, findings: &mut Findings) {
+    if hook.on == "never" || Occasion::from_name(&hook.on).is_some() {
+        return;
+    }
     let message = format!("the hook of {what} on `{}` is not run: {}", hook.on, hook.command);
-    findings.push(Diagnostic::warning(HOOK, Some(hook.span).filter(|_| placed), message));
+    let known = Occasion::ALL.iter().map(|(name, _)| *name);
+    findings.push(Diagnostic::warning(HOOK, Some(hook.span).filter(|_| placed), message).suggest(&hook.on, known));
 }

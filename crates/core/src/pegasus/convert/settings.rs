@@ -1,16 +1,19 @@
 //! Profiles into settings: what a job asks for, how often it is tried, what it sees.
 
-use super::super::codes::{BAD_VALUE, NO_EFFECT, SCRIPT};
-use super::super::model::{Job, Link, Model, Site};
+use super::super::codes::{BAD_VALUE, EXPRESSION, NO_EFFECT, SCRIPT};
+use super::super::model::{Hook, Job, JobKind, Link, Model, Site};
 use super::super::planning::label_key;
 use super::super::profiles::{Namespace, Profiles};
-use super::command::escape;
+use super::command::{escape, word};
 use super::program::Program;
 use crate::diagnostic::{Diagnostic, Findings};
 use crate::resources::Request;
 use crate::units::{Bytes, parse_bytes};
 use crate::workflow::template::is_identifier;
-use crate::workflow::{Checkpoint, ClusterHint, Hints, Retry, RetryOn, Settings, Span};
+use crate::workflow::{
+    Caching, Checkpoint, ClusterHint, Hints, Occasion, Quantity, Retry, RetryExpression, RetryOn, Settings, Span,
+    Template, expression,
+};
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -23,7 +26,19 @@ pub(super) struct Made {
     pub(super) settings: Arc<Settings>,
     /// `pegasus_lite_env_source`.
     pub(super) source: Option<String>,
+    /// DAGMan's scripts with their arguments.
+    pub(super) pre: Option<String>,
+    pub(super) post: Option<String>,
+    /// `exitcode.failuremsg` and `exitcode.successmsg`.
+    pub(super) failure: Option<String>,
+    pub(super) success: Option<String>,
 }
+
+/// How long a sub-workflow has to end what runs inside it.
+const SUB_WORKFLOW_GRACE: Duration = Duration::from_secs(60);
+
+/// Set for tasks that are workflows; `node` when they get a whole node, `cores` when they ask for cores themselves.
+pub const SUB_WORKFLOW_VARIABLE: &str = "TULPAR_SUBWORKFLOW";
 
 pub(super) struct SettingsOf<'m> {
     model: &'m Model,
@@ -53,7 +68,10 @@ impl<'m> SettingsOf<'m> {
     }
 
     pub(super) fn of(&mut self, job: &Job, program: Option<&Program>, findings: &mut Findings) -> Made {
-        let says_nothing = job.profiles.is_empty() && !job.uses.iter().any(|used| used.link == Link::Checkpoint);
+        let says_nothing = job.profiles.is_empty()
+            && job.hooks.is_empty()
+            && job.kind == JobKind::Compute
+            && !job.uses.iter().any(|used| used.link == Link::Checkpoint);
         let address = program.map_or(std::ptr::null(), std::ptr::from_ref);
         if says_nothing && let Some(made) = self.plain.get(&address) {
             return made.clone();
@@ -65,7 +83,10 @@ impl<'m> SettingsOf<'m> {
         for (namespace, key, _) in profiles.iter().filter(|(namespace, key, _)| !used(*namespace, key)) {
             self.without_effect.entry((namespace, key.to_owned())).or_insert((0, job.span)).0 += 1;
         }
-        let settings = self.settings(job, program, &profiles, findings);
+        let mut settings = self.settings(job, program, &profiles, findings);
+        if job.kind != JobKind::Compute {
+            nest(&mut settings, &profiles);
+        }
         let settings = match self.known.get(&settings) {
             Some(known) => known.clone(),
             None => {
@@ -74,8 +95,27 @@ impl<'m> SettingsOf<'m> {
                 settings
             }
         };
-        let source = profiles.get(Namespace::Pegasus, "pegasus_lite_env_source").map(str::to_owned);
-        let made = Made { settings, source };
+        let pegasus =
+            |key: &str| profiles.get(Namespace::Pegasus, key).filter(|text| !text.is_empty()).map(str::to_owned);
+        let (pre, post) = (script(&profiles, "PRE"), script(&profiles, "POST"));
+        if (pre.is_some() || post.is_some()) && settings.environment.container.is_some() {
+            findings.push(
+                Diagnostic::warning(
+                    SCRIPT,
+                    job.span,
+                    format!("the scripts before and after `{}` run inside its container", job.name()),
+                )
+                .help("make them jobs of their own if the image does not have what they need"),
+            );
+        }
+        let made = Made {
+            settings,
+            source: pegasus("pegasus_lite_env_source"),
+            pre,
+            post,
+            failure: pegasus("exitcode.failuremsg"),
+            success: pegasus("exitcode.successmsg"),
+        };
         if says_nothing {
             self.plain.insert(address, made.clone());
         }
@@ -108,6 +148,8 @@ impl<'m> SettingsOf<'m> {
         let priority = numbers.number(Namespace::Condor, "priority").or(numbers.number(Namespace::Dagman, "PRIORITY"));
         settings.priority = priority.map_or(0, |priority| priority as i32);
         settings.retry = self.retry(&mut numbers);
+        let of_program = program.map_or(&[][..], |program| &program.hooks);
+        settings.hooks = hooks(of_program.iter().chain(&job.hooks));
         settings.hints = self.hints(&mut numbers, program);
         settings.environment.container = program.and_then(|program| program.container.clone());
         let own = [("PEGASUS_WF_LABEL", self.model.name.as_str()), ("PEGASUS_SITE", self.site_name)];
@@ -126,18 +168,6 @@ impl<'m> SettingsOf<'m> {
                     )
                     .help("names have letters, digits and `_`; values no doubled braces around a name"),
                 ),
-            }
-        }
-        for script in ["PRE", "POST"] {
-            if let Some(program) = profiles.get(Namespace::Dagman, script) {
-                findings.push(
-                    Diagnostic::error(
-                        SCRIPT,
-                        job.span,
-                        format!("the {script} script `{program}` of `{}` is not run", job.name()),
-                    )
-                    .help("make it a job of its own, before or after this one"),
-                );
             }
         }
         let mut files: Vec<String> = job
@@ -189,7 +219,31 @@ impl<'m> SettingsOf<'m> {
         // A job that continues from its checkpoint is meant to be stopped at the same time again.
         let continues = numbers.profiles.get(Namespace::Pegasus, "checkpoint.time").is_some();
         let time_percent = if continues { 100 } else { Retry::default().time_percent };
-        Retry { times, on, time_percent, ..Retry::default() }
+        Retry { times, on, time_percent, expressions: self.expressions(numbers), ..Retry::default() }
+    }
+
+    fn expressions(&self, numbers: &mut Numbers<'_, '_>) -> Vec<RetryExpression> {
+        let mut found = Vec::new();
+        for (key, what) in Quantity::ALL {
+            let Some(text) = numbers.profiles.get(Namespace::Pegasus, &format!("{key}.expr")) else { continue };
+            let known =
+                |name: &str| (name == "attempt" || Quantity::ALL.iter().any(|(key, _)| *key == name)).then_some(1.0);
+            match expression::evaluate(text, &known) {
+                // A number that is none for these values may be one for others.
+                Ok(_) | Err(expression::ExpressionError::NoNumber) => {
+                    found.push(RetryExpression { what, text: text.to_owned() });
+                }
+                Err(error) => numbers.findings.push(
+                    Diagnostic::error(
+                        EXPRESSION,
+                        numbers.job.span,
+                        format!("`{key}.expr` of `{}`, `{text}`: {error}", numbers.job.name()),
+                    )
+                    .help("numbers, `memory`, `diskspace`, `cores`, `gpus`, `runtime`, `attempt`, arithmetic, comparisons, `x if c else y`, min, max, int, round, abs and ceil are understood"),
+                ),
+            }
+        }
+        found
     }
 
     pub(super) fn name_what_has_no_effect(&self, findings: &mut Findings) {
@@ -199,6 +253,31 @@ impl<'m> SettingsOf<'m> {
             findings.push(Diagnostic::warning(NO_EFFECT, *span, format!("{what} has no effect here ({of})")));
         }
     }
+}
+
+/// A script of DAGMan with its arguments; those of Pegasus itself are done by Tulpar.
+fn script(profiles: &Profiles, kind: &str) -> Option<String> {
+    let name =
+        profiles.get(Namespace::Dagman, kind).filter(|name| !matches!(*name, "" | "none" | "pegasus-exitcode"))?;
+    let path = profiles.get(Namespace::Dagman, &format!("{kind}.PATH.{}", name.to_ascii_uppercase())).unwrap_or(name);
+    let arguments = profiles.get(Namespace::Dagman, &format!("{kind}.ARGUMENTS")).unwrap_or("");
+    Some(format!("{} {arguments}", word(path)).trim_end().to_owned())
+}
+
+pub(super) fn hooks<'h>(written: impl IntoIterator<Item = &'h Hook>) -> Vec<crate::workflow::Hook> {
+    let known = |hook: &Hook| Occasion::from_name(&hook.on).filter(|_| !hook.command.trim().is_empty());
+    let hook = |hook: &'h Hook| Some(crate::workflow::Hook { on: known(hook)?, run: hook.command.clone() });
+    written.into_iter().filter_map(hook).collect()
+}
+
+/// A workflow inside a workflow knows itself what is done already, and needs time to end what runs in it.
+fn nest(settings: &mut Settings, profiles: &Profiles) {
+    let asks = profiles.get(Namespace::Pegasus, "cores").is_some()
+        || profiles.get(Namespace::Condor, "request_cpus").is_some();
+    settings.cache = Caching::Off;
+    settings.grace.get_or_insert(SUB_WORKFLOW_GRACE);
+    let resources = if asks { "cores" } else { "node" };
+    settings.environment.variables.insert(SUB_WORKFLOW_VARIABLE.to_owned(), Template(resources.into()));
 }
 
 /// Numbers of a job's profiles, with a finding where one is no number.
@@ -310,6 +389,8 @@ fn has_meaning(namespace: Namespace, key: &str) -> bool {
         "queue",
         "project",
         "s3cfg",
+        "exitcode.failuremsg",
+        "exitcode.successmsg",
     ];
     const PLANNING: &[&str] = &[
         "clusters.",
@@ -339,12 +420,19 @@ fn has_meaning(namespace: Namespace, key: &str) -> bool {
         Namespace::Env => true,
         Namespace::Pegasus => {
             let credential = key.eq_ignore_ascii_case("ssh_private_key") || key.eq_ignore_ascii_case("boto_config");
+            let expressed =
+                key.strip_suffix(".expr").is_some_and(|key| Quantity::ALL.iter().any(|(known, _)| *known == key));
             credential
+                || expressed
                 || PEGASUS.contains(&key)
                 || (PLANNING.iter().any(|prefix| key.starts_with(prefix)) && !key.ends_with(".expr"))
         }
         Namespace::Condor => CONDOR.contains(&key),
-        Namespace::Dagman => matches!(key, "RETRY" | "PRIORITY" | "PRE" | "POST" | "PRE.ARGUMENTS" | "POST.ARGUMENTS"),
+        Namespace::Dagman => {
+            matches!(key, "RETRY" | "PRIORITY" | "PRE" | "POST" | "PRE.ARGUMENTS" | "POST.ARGUMENTS")
+                || key.starts_with("POST.PATH.")
+                || key.starts_with("PRE.PATH.")
+        }
         Namespace::Selector => matches!(key, "execution.site" | "grid.jobtype"),
         Namespace::Globus => false,
     }

@@ -1,0 +1,298 @@
+//! A workflow that is a task of another: planned when it is reached, run inside the task, with the cache and the results
+//! of the run that it belongs to.
+//!
+//! What is done already is not done again: the inner run finds it in the cache, whatever became of the
+//! attempt that did it.
+
+use super::drive::{Ran, VERSION, run_to_end};
+use super::pegasus::{self, CONF, PARENT, SITE, Surroundings};
+use super::prepare::{data_findings, list_data};
+use crate::arguments::{Keep, LaunchArguments, SubWorkflowArguments};
+use crate::failure::{Exit, Failure};
+use crate::findings::{self, Text};
+use crate::progress::Progress;
+use crate::{print, settings};
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use tulpar_core::engine::Policy;
+use tulpar_core::event::Outcome;
+use tulpar_core::ids::AttemptId;
+use tulpar_core::job::{Ending, JobSpec};
+use tulpar_core::pegasus::{PlanArguments, Replicas, SUB_WORKFLOW_VARIABLE, Text as Named, Texts, is_pegasus};
+use tulpar_core::plan::Plan;
+use tulpar_core::units::Bytes;
+use tulpar_core::workflow::{self, DataSource, Workflow};
+use tulpar_exec::cache::object_path;
+use tulpar_exec::executor::Executor;
+use tulpar_exec::folder::{Project, RunFolder, SavedRun};
+use tulpar_exec::machine::local_site;
+
+const PROGRAM: &str = "TULPAR_EXE";
+const CPUS: &str = "TULPAR_CPUS";
+const MEMORY: &str = "TULPAR_MEMORY";
+const NO_CACHE: &str = "TULPAR_NO_CACHE";
+/// Workflows inside workflows: one that contains itself would go on for ever.
+const DEEPEST: usize = 16;
+
+/// The run that a sub-workflow belongs to, as its task was told.
+struct Outer {
+    project: Project,
+    run: PathBuf,
+    task: String,
+    attempt: String,
+}
+
+impl Outer {
+    fn from_environment() -> Result<Self, Failure> {
+        let told = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
+        let outside = || Failure::usage("sub-workflows are started by the run that they belong to");
+        let mark = told("TULPAR_RUN").ok_or_else(outside)?;
+        let run = mark.rsplit_once(':').map(|(run, _)| run.to_owned()).ok_or_else(outside)?;
+        let root = run.find("/.tulpar/runs/").map(|end| run[..end].to_owned()).ok_or_else(outside)?;
+        if run.matches("/sub/").count() >= DEEPEST {
+            return Err(Failure::usage_with(
+                format!("workflows are nested {DEEPEST} deep here"),
+                "look whether a sub-workflow contains itself",
+            ));
+        }
+        Ok(Self {
+            project: Project::new(Path::new(&root))?,
+            run: PathBuf::from(run),
+            task: told("TULPAR_TASK").ok_or_else(outside)?,
+            attempt: told("TULPAR_ATTEMPT").ok_or_else(outside)?,
+        })
+    }
+
+    /// The folder of the inner run, inside that of the outer one.
+    fn inner_run(&self) -> Result<RunFolder, Failure> {
+        let stem = format!("{}.{}", self.task.replace('/', "_"), self.attempt);
+        let mut path = self.run.join("sub").join(&stem);
+        let mut number = 1;
+        while path.exists() {
+            number += 1;
+            path = self.run.join("sub").join(format!("{stem}-{number}"));
+        }
+        std::fs::create_dir_all(&path).map_err(|source| Failure::Write { path: path.clone(), source })?;
+        let runs = self.project.runs();
+        let name = path.strip_prefix(&runs).unwrap_or(&path).display().to_string();
+        Ok(RunFolder { name, path })
+    }
+}
+
+pub(crate) fn run(arguments: &SubWorkflowArguments) -> Result<ExitCode, Failure> {
+    lose_mark();
+    let outer = Outer::from_environment()?;
+    let sandbox = std::env::current_dir().map_err(Failure::Launch)?;
+    let plan = prepare(&outer, &sandbox, arguments)?;
+    let inner = outer.inner_run()?;
+    let policy = Policy { cache: std::env::var_os(NO_CACHE).is_none(), fail_fast: false };
+    let workflow_file = sandbox.join(&arguments.file).display().to_string();
+    inner.save(&SavedRun { version: VERSION.into(), workflow_file, policy, plan })?;
+    let launch = LaunchArguments { sample: "1s".to_owned(), keep: Keep::Failed, cache_quota: None };
+    let mut progress = Progress::new(false);
+    let wanted: BTreeSet<String> = arguments.makes.iter().cloned().collect();
+    let outer_name = outer.run.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+    let ran = run_to_end(&outer.project, &inner, &launch, &outer_name, wanted, &mut progress)?;
+    progress.finish(ran.counts, ran.outcome, &inner.name);
+    if let Some(first) = progress.failures.first().filter(|_| ran.outcome == Outcome::Failed) {
+        print::note(&format!(
+            "`{first}` failed inside `{}`: `tulpar explain {first} --run {}`",
+            outer.task, inner.name
+        ));
+    }
+    if ran.outcome == Outcome::Done {
+        hand_over(&outer.project, &sandbox, &ran)?;
+    }
+    Ok(match ran.outcome {
+        Outcome::Done => Exit::Done,
+        Outcome::Failed => Exit::WorkflowFailed,
+        Outcome::Cancelled => Exit::Cancelled,
+        Outcome::Interrupted => Exit::Interrupted,
+    }
+    .into())
+}
+
+/// The guard of the inner run must outlive whatever ends the tasks of the outer one, this process among them: it is the
+/// one that ends the inner tasks then. So it must not inherit the mark. This process still has it in its environment.
+fn lose_mark() {
+    use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+    let maximum = getrlimit(Resource::Locks).maximum;
+    let _ = setrlimit(Resource::Locks, Rlimit { current: maximum, maximum });
+}
+
+fn prepare(outer: &Outer, sandbox: &Path, arguments: &SubWorkflowArguments) -> Result<Plan, Failure> {
+    let file = sandbox.join(&arguments.file);
+    let text = settings::read(&file)?;
+    if !is_pegasus(&text) {
+        return Err(Failure::usage_with(
+            format!("{} is no Pegasus workflow: it has no key `pegasus`", arguments.file),
+            "a sub-workflow is written like the workflow that it belongs to",
+        ));
+    }
+    let parent = std::env::var_os(PARENT).map(PathBuf::from);
+    let home = parent.as_deref().and_then(Path::parent).unwrap_or(outer.project.root()).to_owned();
+    let options = PlanArguments::parse(arguments.options.iter().map(String::as_str));
+    let site = options.sites.first().cloned().or_else(|| std::env::var(SITE).ok());
+    let mut around = Surroundings {
+        folders: vec![sandbox, &home, outer.project.root()],
+        home: home.clone(),
+        site: site.as_deref(),
+        provided: Some(sandbox),
+        inherited: parent.as_deref().map(inline_replicas).unwrap_or_default(),
+        ..Surroundings::default()
+    };
+    around.conf = match &options.conf {
+        Some(named) => Some(around.find(named).ok_or_else(|| {
+            Failure::usage_with(
+                format!("there is no `{named}`, which `--conf` of the sub-workflow names"),
+                "make it an input of the sub-workflow, or put it beside the workflow",
+            )
+        })?),
+        None => std::env::var_os(CONF).map(PathBuf::from),
+    };
+    around.options = options;
+    let name = file.display().to_string();
+    let converted = pegasus::read_in(&around, &name, &text)?;
+    let mut found = converted.findings;
+    let mut plan = None;
+    if let Some(mut workflow) = converted.workflow {
+        make_absolute(&mut workflow, &around);
+        let site = allotted(outer.project.root());
+        pegasus::give_nodes(&mut workflow, &site);
+        let resolved = list_data(&outer.project, &workflow);
+        found.extend(data_findings(&workflow, &resolved));
+        found.extend(workflow::check(&workflow, Some(&resolved.files), Some(&site)));
+        let project = &outer.project;
+        let environments = tulpar_exec::environments::environments(project.root(), &project.cache(), &workflow);
+        let mut made = Plan::new(workflow, resolved.files, site);
+        made.environments = environments;
+        plan = Some(made);
+    }
+    findings::show(&Text { name, text: &converted.text }, &found);
+    plan.filter(|_| !findings::any_error(&found)).ok_or(Failure::Findings)
+}
+
+/// This machine, as much of it as the task may use.
+fn allotted(root: &Path) -> tulpar_core::site::Site {
+    let number = |name: &str| std::env::var(name).ok().and_then(|text| text.parse::<u64>().ok()).filter(|n| *n > 0);
+    let mut site = local_site(root);
+    for node in &mut site.nodes {
+        if let Some(cpus) = number(CPUS) {
+            node.capacity.milli_cpus = u32::try_from(cpus).unwrap_or(u32::MAX);
+        }
+        if let Some(memory) = number(MEMORY) {
+            node.capacity.memory = Bytes(memory);
+        }
+    }
+    site
+}
+
+/// What the workflow above says of replicas in its own file.
+fn inline_replicas(parent: &Path) -> Replicas {
+    let Ok(text) = std::fs::read_to_string(parent) else { return Replicas::default() };
+    if !text.contains("replicaCatalog") {
+        return Replicas::default();
+    }
+    let workflow = Named { name: "", text: &text };
+    let texts = Texts { workflow, replicas: None, transformations: None, sites: None, properties: None };
+    let mut environment: BTreeMap<String, String> = std::env::vars().collect();
+    let home = parent.parent().unwrap_or(Path::new("")).display().to_string();
+    environment.insert("PWD".to_owned(), home);
+    tulpar_core::pegasus::read(&texts, &environment).model.map(|model| model.replicas).unwrap_or_default()
+}
+
+/// Paths are meant from where they were written; the inner run is at home in the outer project.
+fn make_absolute(workflow: &mut Workflow, around: &Surroundings<'_>) {
+    let sources = workflow.data.iter_mut().filter_map(|data| match &mut data.source {
+        DataSource::Files(files) => Some(files.values_mut()),
+        _ => None,
+    });
+    for place in sources.flatten().filter(|place| !place.contains("://") && !place.starts_with('/')) {
+        let path = around.find(place).unwrap_or_else(|| around.home.join(&*place));
+        *place = path.display().to_string();
+    }
+}
+
+/// Leaves what the outer workflow wants of this one where a task leaves its outputs.
+fn hand_over(project: &Project, sandbox: &Path, ran: &Ran) -> Result<(), Failure> {
+    for (name, made) in &ran.made {
+        let target = sandbox.join(name);
+        let failed = |source| Failure::Write { path: target.clone(), source };
+        if let Some(folder) = target.parent() {
+            std::fs::create_dir_all(folder).map_err(failed)?;
+        }
+        // An input of the same name is a link to somebody's file.
+        let _ = std::fs::remove_file(&target);
+        let object = object_path(&project.cache(), &made.digest);
+        std::fs::hard_link(&object, &target)
+            .or_else(|_| std::fs::copy(&object, &target).map(|_| ()))
+            .map_err(failed)?;
+    }
+    Ok(())
+}
+
+/// Whether a plan has tasks that are workflows.
+pub(crate) fn any(plan: &Plan) -> bool {
+    plan.workflow.tasks.iter().any(|task| task.settings.environment.variables.contains_key(SUB_WORKFLOW_VARIABLE))
+}
+
+/// Gives tasks that are workflows what a driver needs: this program, the user's environment, their share of the node.
+pub(crate) struct WithOurselves {
+    inner: Box<dyn Executor>,
+    variables: BTreeMap<String, String>,
+    /// The cores of the largest node, and its devices: who has all of the one may have all of the other.
+    node: (u32, String),
+}
+
+impl WithOurselves {
+    pub(crate) fn new(inner: Box<dyn Executor>, plan: &Plan, cached: bool) -> Result<Self, Failure> {
+        // What says how much a task may use is for its own driver to say.
+        let ours = |name: &str| {
+            name.ends_with("_NUM_THREADS") || name == "CUDA_VISIBLE_DEVICES" || name.starts_with("TULPAR_")
+        };
+        let mut variables: BTreeMap<String, String> = std::env::vars_os()
+            .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
+            .filter(|(name, _)| !ours(name))
+            .collect();
+        let program = std::env::current_exe().map_err(Failure::Launch)?;
+        variables.insert(PROGRAM.to_owned(), program.display().to_string());
+        if !cached {
+            variables.insert(NO_CACHE.to_owned(), "1".to_owned());
+        }
+        let largest = plan.site.nodes.iter().max_by_key(|node| node.capacity.milli_cpus);
+        let node = largest.map_or((0, String::new()), |node| {
+            let devices: Vec<&str> = node.capacity.gpus.iter().map(|gpu| gpu.id.as_str()).collect();
+            (node.capacity.milli_cpus, devices.join(","))
+        });
+        Ok(Self { inner, variables, node })
+    }
+}
+
+impl Executor for WithOurselves {
+    fn submit(&mut self, mut batch: Vec<Box<JobSpec>>) {
+        for spec in batch.iter_mut().filter(|spec| spec.variables.contains_key(SUB_WORKFLOW_VARIABLE)) {
+            for (name, value) in &self.variables {
+                spec.variables.entry(name.clone()).or_insert_with(|| value.clone());
+            }
+            spec.variables.insert(CPUS.to_owned(), spec.milli_cpus.to_string());
+            spec.variables.insert(MEMORY.to_owned(), spec.limits.memory.0.to_string());
+            if spec.gpus.is_empty() && spec.milli_cpus >= self.node.0 {
+                spec.variables.insert("CUDA_VISIBLE_DEVICES".to_owned(), self.node.1.clone());
+            }
+        }
+        self.inner.submit(batch);
+    }
+
+    fn cancel(&mut self, attempts: &[AttemptId], ending: &Ending) {
+        self.inner.cancel(attempts, ending);
+    }
+
+    fn reconcile(&mut self, attempts: &[AttemptId]) {
+        self.inner.reconcile(attempts);
+    }
+
+    fn shutdown(self: Box<Self>) {
+        self.inner.shutdown();
+    }
+}
