@@ -64,8 +64,13 @@ fn layered(count: usize) -> Abstract {
 
 fn main() {
     let count = std::env::args().nth(1).and_then(|count| count.parse().ok()).unwrap_or(100_000);
-    let capacity =
-        Capacity { milli_cpus: 24_000, memory: Bytes(192_000_000_000), disk: Bytes(1 << 50), gpus: Vec::new() };
+    let capacity = Capacity {
+        milli_cpus: 24_000,
+        memory: Bytes(192_000_000_000),
+        disk: Bytes(1 << 50),
+        gpus: Vec::new(),
+        pool: 0,
+    };
     let nodes = (0..100).map(|node| Node { name: format!("node-{node}"), capacity: capacity.clone() }).collect();
     let bandwidth = Bytes(12_500_000_000);
     let link = Link { from: LOCAL.into(), to: "far".into(), bandwidth, latency: Duration::from_millis(31) };
