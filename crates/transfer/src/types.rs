@@ -113,6 +113,8 @@ pub struct Options {
     pub s3_endpoint: Option<String>,
     /// Trusted in addition to the system's certificates: a PEM file.
     pub certificates: Option<PathBuf>,
+    /// Further arguments for `ssh` and `sftp`, for example `-F FILE` or `-o NAME=VALUE`.
+    pub ssh_arguments: Vec<String>,
     /// Where files between two remote places rest on their way.
     pub scratch: PathBuf,
     pub cancel: Arc<AtomicBool>,
@@ -132,6 +134,7 @@ impl Default for Options {
             credentials: Credentials::default(),
             s3_endpoint: None,
             certificates: None,
+            ssh_arguments: Vec::new(),
             scratch: std::env::temp_dir(),
             cancel: Arc::default(),
             progress: None,

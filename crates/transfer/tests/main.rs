@@ -10,5 +10,7 @@ mod judges;
 mod local;
 #[path = "main/locations.rs"]
 mod locations;
+#[path = "main/others.rs"]
+mod others;
 #[path = "main/serving.rs"]
 mod serving;

@@ -130,8 +130,7 @@ fn put(
     let mut found = None;
     // The head leaves together with the first bytes; the last bytes leave when the checksum is known to be right.
     let mut waiting = head.to_vec();
-    let mut sending = Ok(());
-    loop {
+    let sending = loop {
         if options.is_cancelled() {
             return broken(TransferError::cancelled(&transfer.from));
         }
@@ -155,12 +154,12 @@ fn put(
             }
             found = Some(digest);
         }
-        sending = stream.write_all(&waiting);
+        let written = stream.write_all(&waiting);
         waiting.clear();
-        if sending.is_err() || sent == size {
-            break;
+        if written.is_err() || sent == size {
+            break written;
         }
-    }
+    };
     let sending = sending.and_then(|()| stream.flush());
     // A server may answer before it has read everything, and say why.
     let answer = match Answer::read(&mut connection.wire) {

@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::{Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Child, Command};
 use std::sync::mpsc::{Receiver, channel};
 use std::time::Duration;
 use tulpar_transfer::{Credentials, Location, Options, Sha256Digest, Transfer};
@@ -127,4 +127,14 @@ fn head(socket: &mut TcpStream) -> Option<String> {
         head.push(byte[0]);
     }
     String::from_utf8(head).ok()
+}
+
+/// Ends its process with the test.
+pub(crate) struct Running(pub(crate) Child);
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
 }

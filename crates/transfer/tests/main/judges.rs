@@ -1,19 +1,9 @@
 //! Others as judges: curl against our server, our client against Python's.
 
-use crate::harness::{content, folder, location, options, outcome, program, skipped};
+use crate::harness::{Running, content, folder, location, options, outcome, program, skipped};
 use std::io::{BufRead, BufReader};
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 use tulpar_transfer::{ErrorKind, Secret, ServeOptions, Server, Sha256Digest, Transfer, transfer};
-
-/// Ends its process with the test.
-struct Running(Child);
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
 
 #[test]
 fn curl_gets_puts_resumes_and_removes() {
