@@ -498,6 +498,36 @@ fn under_a_limit_of_space_jobs_wait_for_clean_ups() {
     assert!(said.why.starts_with("the limit of 120 B cannot be kept in this order: 30 B too much"), "{}", said.why);
 }
 
+/// `late` frees `x` without leaving anything itself, so nothing but the first clean-up can hold the second one back.
+#[test]
+fn a_clean_up_waits_for_the_one_before_it() {
+    let mut builder = Builder::new("gates");
+    let [first, makes, late, last] = ["first", "makes", "late", "last"].map(|name| builder.task(task(name)));
+    let [x, big, made, more] =
+        [("x", 10), ("big", 100), ("made", 50), ("more", 100)].map(|(name, size)| one(&mut builder, input(name, size)));
+    for (task, group) in [(first, x), (first, big), (late, x), (last, made), (last, more)] {
+        builder.reads(task, group);
+    }
+    builder.writes(makes, made);
+    builder.after(last, late);
+    let graph = builder.finish().unwrap();
+    let options = Options { cleanup: Cleanup::Space(Bytes(155)), ..Options::default() };
+    let layout = planned(&graph, &Catalogue::default(), &options);
+    let edges = edges(&graph, &layout);
+    let of_gates: Vec<&String> = edges.iter().filter(|edge| edge.contains("clean_up")).collect();
+    assert_eq!(
+        of_gates,
+        [
+            "clean_up_local_level_0_0 -> makes",
+            "clean_up_local_level_1_0 -> stage_in_local_local_1_0",
+            "first -> clean_up_local_level_0_0",
+            "first -> clean_up_local_level_1_0",
+            "late -> clean_up_local_level_1_0",
+            "clean_up_local_level_0_0 -> clean_up_local_level_1_0",
+        ]
+    );
+}
+
 #[test]
 fn many_tasks_that_share_a_large_group_do_not_wait_for_everything_one_by_one() {
     let mut builder = Builder::new("wide");
