@@ -1,5 +1,6 @@
 //! What can be typed, and its help. One definition gives parsing, help text and shell completion.
 
+use crate::planning::PlanningArguments;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use std::path::PathBuf;
 
@@ -33,6 +34,8 @@ pub(crate) enum Verb {
     Demo(DemoArguments),
     /// Report all problems of a workflow at once
     Check(CheckArguments),
+    /// Show the executable workflow: jobs, files, bytes, where each goes, and why
+    Plan(PlanArguments),
     /// Run a workflow on this machine
     Run(RunArguments),
     /// Write a Pegasus workflow in Tulpar's own language
@@ -169,6 +172,39 @@ pub(crate) struct CheckArguments {
     #[command(flatten)]
     pub(crate) workflow: WorkflowChoice,
     /// Print findings as JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct PlanArguments {
+    #[command(flatten)]
+    pub(crate) workflow: WorkflowChoice,
+
+    #[command(flatten)]
+    pub(crate) planning: PlanningArguments,
+
+    /// Every decision, with its reason
+    #[arg(long)]
+    pub(crate) explain: bool,
+
+    /// Draw it for Graphviz; - is stdout
+    #[arg(long, value_name = "FILE")]
+    pub(crate) dot: Option<PathBuf>,
+
+    /// Draw it as SVG; - is stdout
+    #[arg(long, value_name = "FILE")]
+    pub(crate) svg: Option<PathBuf>,
+
+    /// Show the data placements of a published study and Tulpar's own choice side by side
+    #[arg(long)]
+    pub(crate) compare: bool,
+
+    /// Instead of a file, a workflow generated at the shape that the study has
+    #[arg(long, value_name = "STUDY", conflicts_with = "file", value_parser = ["galaxy", "lung", "crisis"])]
+    pub(crate) published: Option<String>,
+
+    /// Print as JSON, with every decision
     #[arg(long)]
     pub(crate) json: bool,
 }

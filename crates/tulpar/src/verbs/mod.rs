@@ -13,6 +13,7 @@ mod lineage;
 mod logs;
 mod outputs;
 mod pegasus;
+mod plan;
 mod prepare;
 mod run;
 mod runs;
@@ -32,6 +33,7 @@ pub(crate) fn run(arguments: Arguments) -> Result<ExitCode, Failure> {
     match arguments.verb {
         Verb::Demo(demo) => demo::demo(folder, &demo),
         Verb::Check(check) => check::check(folder, &check),
+        Verb::Plan(plan) => plan::plan(folder, &plan),
         Verb::Import(import) => import::import(folder, &import),
         Verb::Run(run) => run::run(folder, &run),
         Verb::Resume(resume) => run::resume(folder, &resume),
