@@ -1,5 +1,6 @@
 //! What is to be planned: the workflow as the planner sees it, what is known of the world, what was asked for.
 
+use super::view::thousands;
 use crate::arguments::PlanArguments;
 use crate::failure::Failure;
 use crate::findings::{self, Text};
@@ -106,7 +107,9 @@ fn from_survey(surveyed: Surveyed, arguments: &PlanArguments, sites: &[String]) 
     let (graph, assumed) = made.map_err(|circle| Failure::usage(circle.to_string()))?;
     if unseen > 0 {
         remarks.push(format!(
-            "{unseen} of {data} data files are not here; without a size in a catalogue they count as 0 bytes"
+            "{} of {} data files are not here; without a size in a catalogue they count as 0 bytes",
+            thousands(unseen),
+            thousands(data as u64)
         ));
     }
     catalogue.replicas = Vec::new();

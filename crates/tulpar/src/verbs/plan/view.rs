@@ -68,25 +68,26 @@ impl PlanView {
         let (graph, options) = (&source.graph, &source.options);
         let mut remarks = source.remarks.clone();
         let sites = sites(layout, &source.catalogue, options);
-        let linked = links_in_place(layout, &source.catalogue, options);
-        let jobs = kinds(layout, linked);
+        let jobs = kinds(layout, &staging_sites(layout, &source.catalogue, options));
         let left_out: u64 = jobs.iter().map(|row| row.not_run).sum();
         if left_out > 0 {
             remarks.push(format!(
-                "{left_out} auxiliary jobs fewer than Pegasus: on this machine tasks get their files as links, and results \
-                 are where they belong"
+                "Tulpar runs {} fewer auxiliary jobs than Pegasus: it links files into place itself, unless jobs pull them \
+                 (`--data nonsharedfs`)",
+                thousands(left_out)
             ));
         }
         if predicted.impossible > 0 {
             remarks.push(format!(
-                "{} jobs ask for more than any node of their site has; the prediction is as if they fitted",
+                "jobs that ask for more than any node of their site has: {}; the prediction is as if they fitted",
                 predicted.impossible
             ));
         }
         let unsized_images = graph.images.iter().filter(|image| image.size == 0).count();
         if unsized_images > 0 {
             remarks.push(format!(
-                "the size of {unsized_images} container images is not known: say `size` under `containers` of a catalogue"
+                "the size of {} is not known: say `size` under `containers` of a catalogue",
+                crate::view::count(unsized_images, "container image")
             ));
         }
         let unknown = graph.tasks.iter().filter(|task| task.runtime.is_none()).count();
@@ -257,17 +258,18 @@ fn sites(layout: &Layout, catalogue: &Catalogue, options: &Options) -> Vec<SiteR
         .collect()
 }
 
-/// True when the driver needs no staging directory on this machine: every task that would use it runs here, and nobody
-/// declared one.
-fn links_in_place(layout: &Layout, catalogue: &Catalogue, options: &Options) -> bool {
-    let declared = catalogue.site(LOCAL).is_some_and(|site| site.scratch.is_some());
-    let pulls = configuration(catalogue, options, LOCAL) == DataConfiguration::NonSharedFs;
-    !declared
-        && !pulls
-        && compute(layout).filter(|job| job.staging == SiteId::LOCAL).all(|job| job.site == SiteId::LOCAL)
+/// Of each site, whether the driver makes a staging directory there: only for jobs that pull from it. Elsewhere tasks get
+/// their files as links to where they lie.
+fn staging_sites(layout: &Layout, catalogue: &Catalogue, options: &Options) -> Vec<bool> {
+    let mut used = vec![false; layout.sites.len()];
+    for job in compute(layout) {
+        used[job.staging.index()] |=
+            configuration(catalogue, options, layout.site(job.site)) == DataConfiguration::NonSharedFs;
+    }
+    used
 }
 
-fn kinds(layout: &Layout, linked: bool) -> Vec<KindRow> {
+fn kinds(layout: &Layout, staged: &[bool]) -> Vec<KindRow> {
     let mut rows: BTreeMap<JobKind, (KindRow, Vec<bool>)> = BTreeMap::new();
     for id in layout.ids() {
         let job = layout.job(id);
@@ -277,7 +279,7 @@ fn kinds(layout: &Layout, linked: bool) -> Vec<KindRow> {
             (row, vec![false; layout.sites.len()])
         });
         row.jobs += 1;
-        if linked && job.kind != JobKind::Compute && job.staging == SiteId::LOCAL {
+        if job.kind != JobKind::Compute && !staged[job.staging.index()] {
             row.not_run += 1;
         }
         let traffic = match job.kind {
