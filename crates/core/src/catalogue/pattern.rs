@@ -32,10 +32,6 @@ pub(crate) fn compile(pattern: &str) -> Result<Regex, regex::Error> {
 }
 
 /// The copies of a name that matches, with what the groups matched in their places.
-pub(crate) fn fill(pattern: &str, name: &str, copies: &[Copy]) -> Option<Vec<Copy>> {
-    compile(pattern).ok().and_then(|regex| filled(&regex, name, copies))
-}
-
 pub(crate) fn filled(regex: &Regex, name: &str, copies: &[Copy]) -> Option<Vec<Copy>> {
     let groups = regex.captures(name)?;
     Some(copies.iter().map(|copy| Copy { site: copy.site.clone(), place: place(&groups, &copy.place) }).collect())
@@ -72,7 +68,7 @@ mod tests {
     fn stars_and_groups_fill_the_places() {
         let places = |pattern: &str, name: &str, place: &str| {
             let copies = [Copy { site: "local".into(), place: place.into() }];
-            fill(pattern, name, &copies).map(|copies| copies[0].place.clone())
+            filled(&compile(pattern).unwrap(), name, &copies).map(|copies| copies[0].place.clone())
         };
         for (pattern, name, place, expected) in [
             (from_glob("*.jpg"), "a.jpg", "/d/[0]", Some("/d/a.jpg")),

@@ -237,3 +237,124 @@ fn a_site_that_cannot_be_read_is_left_out_and_said_why() {
     );
     assert_eq!(diagnostics[0].help, ["did you mean `cpus`?"]);
 }
+
+const COPIES: &str = r#"
+sites:
+  head: {storage: {path: /store, servers: ["http://head/in", {url: "http://head/out", operation: put}]}}
+  pool: {cpus: 1, memory: 1 GB}
+replicas:
+  everywhere: {at: {head: /h/f, local: f, pool: ["https://pool/f", /p/f]}}
+  here: {at: {head: "https://head/f", local: f}}
+  web: {at: {head: [/h/f, "https://head/f"]}}
+  served: {at: {head: [/h/f, /store/deep/f]}}
+  away: {at: {head: /h/f}}
+  images/: {at: {local: /img/}, sha256: {a.jpg: e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855}}
+  images/raw/: {at: {local: /raw/}}
+  "*.npy": {at: {local: clean/}}
+  part-*: {at: {local: "parts/[1]/data"}}
+  docs/one: d/1
+  docs/two: d/2
+"#;
+
+#[test]
+fn the_nearest_copy_is_chosen() {
+    let world = good(COPIES);
+    let places = |name: &str, site: &str| -> Option<Vec<(String, String)>> {
+        let found = tulpar_core::catalogue::resolve(&world, name, site)?;
+        Some(found.iter().map(|copy| (copy.name().to_owned(), copy.place().to_owned())).collect())
+    };
+    for (name, site, expected) in [
+        ("everywhere", "pool", "/p/f"),
+        ("everywhere", "local", "f"),
+        ("everywhere", "head", "/h/f"),
+        ("here", "pool", "f"),
+        ("here", "head", "https://head/f"),
+        ("web", "pool", "https://head/f"),
+        ("served", "pool", "http://head/in/deep/f"),
+        ("served", "head", "/h/f"),
+        ("away", "pool", "/h/f"),
+        ("images/b.jpg", "pool", "/img/b.jpg"),
+        ("images/raw/b.jpg", "pool", "/raw/b.jpg"),
+        ("images/", "pool", "/img/"),
+        ("images/x/", "pool", "/img/x/"),
+        ("images/*.jpg", "pool", "/img/"),
+        ("x.npy", "pool", "clean/x.npy"),
+        ("*.npy", "pool", "clean/"),
+        ("part-7", "pool", "parts/7/data"),
+    ] {
+        assert_eq!(places(name, site), Some(vec![(name.to_owned(), expected.to_owned())]), "{name} for {site}");
+    }
+    let several =
+        |name: &str| places(name, "local").map(|found| found.into_iter().map(|(name, _)| name).collect::<Vec<_>>());
+    assert_eq!(several("docs/"), Some(vec!["docs/one".to_owned(), "docs/two".to_owned()]));
+    assert_eq!(several("docs/t*"), Some(vec!["docs/two".to_owned()]));
+    for unknown in ["no", "part-*", "other/", "docs/x*"] {
+        assert_eq!(places(unknown, "local"), None, "{unknown}");
+    }
+}
+
+#[test]
+fn tasks_get_the_places_that_the_catalogue_has_for_their_site() {
+    let text = "
+workflow: bound
+data: {labels: {replica: [everywhere, images/]}, greet: x}
+defaults: {programs: [greet]}
+tasks:
+  a: {in: [labels], run: '{greet} {labels}'}
+  b: {for: {n: 1..2}, site: pol, run: '{greet} {n}'}
+  c: {in: {x: greet}, container: image, run: '{greet} {x}'}
+";
+    let catalogue = format!(
+        "{COPIES}transformations: {{greet: {{at: {{pool: /opt/greet, head: {{path: bin/greet, staged: true, container: other.sif}}}}}}}}\ncontainers: {{image: i.sif}}\n"
+    );
+    let world = good(&catalogue);
+    let bound = |site: &str| {
+        let (workflow, findings) = tulpar_core::workflow::read(text, &Default::default());
+        assert_eq!(findings, []);
+        let mut workflow = workflow.expect("a workflow");
+        let findings = tulpar_core::catalogue::bind(&mut workflow, &world, site);
+        assert_eq!(said(text, &findings), ["7:29 no site is called `pol` (did you mean `pool`?)"]);
+        workflow
+    };
+    let programs = |workflow: &tulpar_core::workflow::Workflow| -> Vec<_> {
+        let one = |task: &tulpar_core::workflow::Task| {
+            let environment = &task.settings.environment;
+            let inputs = task.inputs.iter().filter(|input| input.program).map(|input| input.name.clone());
+            (environment.programs[0].place.clone(), inputs.collect::<Vec<_>>(), environment.container.clone())
+        };
+        workflow.tasks.iter().map(one).collect()
+    };
+    let installed = Some("/opt/greet".to_owned());
+    let pool = bound("pool");
+    assert_eq!(
+        programs(&pool),
+        [
+            (installed.clone(), vec![], None),
+            (installed.clone(), vec![], None),
+            (installed, vec![], Some("i.sif".to_owned()))
+        ]
+    );
+    assert_eq!(pool.tasks[0].settings.hints.program.as_deref(), Some("greet"));
+    let sent = || vec!["greet".to_owned()];
+    let other = |image: &str| Some(image.to_owned());
+    let local = bound("local");
+    assert_eq!(
+        programs(&local),
+        [(None, sent(), other("other.sif")), (None, sent(), other("other.sif")), (None, sent(), other("i.sif"))]
+    );
+    // One entry for all tasks that take it along, under a name that nothing else has.
+    let names: Vec<&str> = local.data.iter().map(|entry| entry.name.as_str()).collect();
+    assert_eq!(names, ["labels", "greet", "greet_program"]);
+}
+
+#[test]
+fn a_catalogue_of_thirty_thousand_files_is_read_and_asked_quickly() {
+    let mut text = "replicas:\n".to_owned();
+    for number in 0..30_000 {
+        text.push_str(&format!("  f-{number}.jpg: /data/{number}.jpg\n"));
+    }
+    let world = good(&text);
+    let index = tulpar_core::catalogue::Index::new(&world);
+    let found = (0..30_000).filter(|number| index.find(&format!("f-{number}.jpg"), "local").is_some()).count();
+    assert_eq!((found, index.find("f-*.jpg", "local").map(|files| files.len())), (30_000, Some(30_000)));
+}

@@ -139,6 +139,10 @@ impl Parts {
 
     /// Checksums of files of a folder or pattern: each becomes a replica of its own.
     fn sums(&mut self, what: &Replicated, copies: &[Copy], node: Node<'_>) {
+        let regex = match what {
+            Replicated::Pattern(text) => pattern::compile(text).ok(),
+            _ => None,
+        };
         for (key, value) in node.entries() {
             let (Some(inner), Some(sha256)) = (key.text(), self.digest(value)) else { continue };
             let (name, copies) = match what {
@@ -146,8 +150,9 @@ impl Parts {
                     let at = |copy: &Copy| Copy { site: copy.site.clone(), place: format!("{}{inner}", copy.place) };
                     (format!("{directory}{inner}"), copies.iter().map(at).collect())
                 }
-                Replicated::Pattern(text) => {
-                    let Some(copies) = pattern::fill(text, inner, copies) else {
+                Replicated::Pattern(_) => {
+                    let filled = regex.as_ref().and_then(|regex| pattern::filled(regex, inner, copies));
+                    let Some(copies) = filled else {
                         let message = format!("`{inner}` does not match the pattern that it stands under");
                         self.reader.report(Diagnostic::error(BAD_VALUE, key.span(), message));
                         continue;

@@ -58,8 +58,7 @@ pub fn convert(model: &Model, site: Option<&str>) -> (Workflow, Vec<Diagnostic>)
     (workflow, findings.finish())
 }
 
-/// The site whose programs and profiles count, for [`convert`].
-pub fn execution_site<'a>(model: &'a Model, wanted: Option<&'a str>) -> &'a str {
+fn execution_site<'a>(model: &'a Model, wanted: Option<&'a str>) -> &'a str {
     const LOCAL: &str = "local";
     const POOL: &str = "condorpool";
     if let Some(wanted) = wanted.filter(|wanted| model.site(wanted).is_some()) {
