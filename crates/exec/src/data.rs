@@ -102,6 +102,43 @@ impl Resolved {
     }
 }
 
+/// What [`survey`] found.
+#[derive(Debug, Default)]
+pub struct Surveyed {
+    /// One list an entry, in the order of the entries. Contents are not known: all digests are the same.
+    pub files: Vec<Vec<DataFile>>,
+    /// Files that are not here, or only behind a URL; their size counts as 0.
+    pub unseen: u64,
+    pub problems: Vec<Problem>,
+}
+
+/// Which files the entries mean and how large they are, for a plan: nothing is read, fetched or hashed, and a file that
+/// is named but not here is in the list all the same.
+pub fn survey(folder: &Path, data: &[Data]) -> Surveyed {
+    let mut surveyed = Surveyed::default();
+    for (index, entry) in data.iter().enumerate() {
+        let mut listed = list::list(folder, &entry.name, &entry.source).unwrap_or_else(|error| {
+            surveyed.problems.push(Problem { data: DataId::from(index), error, more: 0 });
+            Vec::new()
+        });
+        listed.extend(fetch::unfetched(entry));
+        let files = listed.into_iter().map(|file| {
+            let about = std::fs::metadata(folder.join(&file.from)).ok().filter(std::fs::Metadata::is_file);
+            surveyed.unseen += u64::from(about.is_none());
+            DataFile {
+                path: file.path,
+                from: file.from,
+                size: about.map_or(0, |about| about.len()),
+                digest: Digest([0; 32]),
+            }
+        });
+        let mut files: Vec<DataFile> = files.collect();
+        files.sort_unstable_by(|one, other| one.path.cmp(&other.path));
+        surveyed.files.push(files);
+    }
+    surveyed
+}
+
 /// A file that an entry means, before anyone looked at it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Listed {

@@ -1,5 +1,6 @@
 //! What can be typed, and its help. One definition gives parsing, help text and shell completion.
 
+use crate::planning::PlanningArguments;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use std::path::PathBuf;
 
@@ -33,6 +34,8 @@ pub(crate) enum Verb {
     Demo(DemoArguments),
     /// Report all problems of a workflow at once
     Check(CheckArguments),
+    /// Show the executable workflow: jobs, files, bytes, where each goes, and why
+    Plan(PlanArguments),
     /// Run a workflow on this machine
     Run(RunArguments),
     /// Write a Pegasus workflow in Tulpar's own language
@@ -61,10 +64,6 @@ pub(crate) enum Verb {
     Gc(GcArguments),
     /// Show sites, and check that they can run tasks
     Sites(SitesArguments),
-    /// Copy files between folders, servers and object stores, with checks
-    Transfer(TransferArguments),
-    /// Serve a folder over HTTP, for staging
-    Serve(ServeArguments),
     /// Print the JSON Schema of workflow files, for editors
     Schema {
         /// That of catalogues instead
@@ -173,6 +172,39 @@ pub(crate) struct CheckArguments {
     #[command(flatten)]
     pub(crate) workflow: WorkflowChoice,
     /// Print findings as JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct PlanArguments {
+    #[command(flatten)]
+    pub(crate) workflow: WorkflowChoice,
+
+    #[command(flatten)]
+    pub(crate) planning: PlanningArguments,
+
+    /// Every decision, with its reason
+    #[arg(long)]
+    pub(crate) explain: bool,
+
+    /// Draw it for Graphviz; - is stdout
+    #[arg(long, value_name = "FILE")]
+    pub(crate) dot: Option<PathBuf>,
+
+    /// Draw it as SVG; - is stdout
+    #[arg(long, value_name = "FILE")]
+    pub(crate) svg: Option<PathBuf>,
+
+    /// Show the data placements of a published study and Tulpar's own choice side by side
+    #[arg(long)]
+    pub(crate) compare: bool,
+
+    /// Instead of a file, a workflow generated at the shape that the study has
+    #[arg(long, value_name = "STUDY", conflicts_with = "file", value_parser = ["galaxy", "lung", "crisis"])]
+    pub(crate) published: Option<String>,
+
+    /// Print as JSON, with every decision
     #[arg(long)]
     pub(crate) json: bool,
 }
@@ -381,71 +413,6 @@ pub(crate) struct SitesArguments {
 pub(crate) enum SitesVerb {
     /// Try everything that a run needs, and say what is missing
     Check,
-}
-
-#[derive(Debug, Args)]
-pub(crate) struct TransferArguments {
-    /// A file, a folder, a URL; alone, a list of transfers: one JSON object a line (- is stdin)
-    #[arg(value_name = "LIST|FROM")]
-    pub(crate) from: String,
-    /// Where to: a file, or a folder if it ends in / or FROM is a folder
-    #[arg(value_name = "TO")]
-    pub(crate) to: Option<String>,
-    /// The SHA-256 that the one file must have
-    #[arg(long, value_name = "HEX")]
-    pub(crate) sha256: Option<String>,
-    /// How local files get their new names
-    #[arg(long, value_enum, default_value_t = Links::Auto, value_name = "HOW")]
-    pub(crate) links: Links,
-    /// How many files at once
-    #[arg(long, value_name = "N", default_value_t = 4)]
-    pub(crate) threads: usize,
-    /// How often a file is tried again
-    #[arg(long, value_name = "N", default_value_t = 3)]
-    pub(crate) retries: u32,
-    /// How long a server may be silent
-    #[arg(long, value_name = "TIME", default_value = "60s")]
-    pub(crate) timeout: String,
-    /// Trust these certificates too: a PEM file
-    #[arg(long, value_name = "FILE")]
-    pub(crate) certificates: Option<PathBuf>,
-    /// Print what came of every file as JSON
-    #[arg(long)]
-    pub(crate) json: bool,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Links {
-    /// A reflink where the file system has them, else a copy
-    Auto,
-    HardLink,
-    Symlink,
-    Copy,
-}
-
-#[derive(Debug, Args)]
-pub(crate) struct ServeArguments {
-    /// The folder; nothing outside of it can be reached
-    #[arg(value_name = "DIR")]
-    pub(crate) root: PathBuf,
-    /// Where to listen; port 0 takes any that is free
-    #[arg(long, value_name = "HOST:PORT", default_value = "127.0.0.1:0")]
-    pub(crate) address: String,
-    /// A file whose first line is the token that every request must show
-    #[arg(long, value_name = "FILE")]
-    pub(crate) token_file: Option<PathBuf>,
-    /// Take nothing in and remove nothing
-    #[arg(long)]
-    pub(crate) read_only: bool,
-    /// Move at most so much, over all connections, e.g. 100MB/s
-    #[arg(long, value_name = "RATE")]
-    pub(crate) throttle: Option<String>,
-    /// Delay every answer, e.g. 30ms
-    #[arg(long, value_name = "TIME")]
-    pub(crate) latency: Option<String>,
-    /// Connections served at once
-    #[arg(long, value_name = "N", default_value_t = 256)]
-    pub(crate) connections: usize,
 }
 
 fn name_and_value(text: &str) -> Result<(String, String), String> {

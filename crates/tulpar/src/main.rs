@@ -7,6 +7,7 @@ mod conditions;
 mod failure;
 mod findings;
 mod history;
+mod planning;
 mod print;
 mod progress;
 mod projection;

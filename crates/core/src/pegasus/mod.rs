@@ -20,7 +20,7 @@ mod workflow;
 mod world;
 
 pub use codes::CODES;
-pub use convert::{SUB_WORKFLOW_VARIABLE, convert};
+pub use convert::{SUB_WORKFLOW_VARIABLE, convert, execution_site};
 pub use model::*;
 pub use plan_arguments::PlanArguments;
 pub use planning::{CleanupStrategy, IntegrityChecking, Planning, TransferClusters, planning};

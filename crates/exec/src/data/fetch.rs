@@ -70,6 +70,19 @@ pub(super) fn fetch_all(folder: &Path, cache: &Path, data: &[Data]) -> Vec<(usiz
     urls.iter().zip(results).filter_map(|(wanted, result)| Some((wanted.entry, result?))).collect()
 }
 
+/// The files of an entry that are behind URLs, as if they were fetched.
+pub(super) fn unfetched(entry: &Data) -> Vec<Listed> {
+    let listed = |path: String, url: &str| Listed { path, from: url.to_owned(), within: None };
+    match &entry.source {
+        DataSource::Url(url) => vec![listed(format!("{}/{}", entry.name, file_name(url)), url)],
+        DataSource::Files(files) => {
+            let urls = files.iter().filter(|(_, place)| is_url(place));
+            urls.map(|(path, url)| listed(path.clone(), url)).collect()
+        }
+        _ => Vec::new(),
+    }
+}
+
 /// The last part of the URL's path, in characters that are safe in a file name.
 fn file_name(url: &str) -> String {
     let path = url.split(['?', '#']).next().unwrap_or_default();

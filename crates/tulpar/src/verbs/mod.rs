@@ -13,14 +13,13 @@ mod lineage;
 mod logs;
 mod outputs;
 mod pegasus;
+mod plan;
 mod prepare;
 mod run;
 mod runs;
-mod serve;
 mod sites;
 mod status;
 mod story;
-mod transfer;
 mod subworkflow;
 
 use crate::arguments::{Arguments, Verb};
@@ -34,6 +33,7 @@ pub(crate) fn run(arguments: Arguments) -> Result<ExitCode, Failure> {
     match arguments.verb {
         Verb::Demo(demo) => demo::demo(folder, &demo),
         Verb::Check(check) => check::check(folder, &check),
+        Verb::Plan(plan) => plan::plan(folder, &plan),
         Verb::Import(import) => import::import(folder, &import),
         Verb::Run(run) => run::run(folder, &run),
         Verb::Resume(resume) => run::resume(folder, &resume),
@@ -48,8 +48,6 @@ pub(crate) fn run(arguments: Arguments) -> Result<ExitCode, Failure> {
         Verb::Clean(clean) => clean::clean(folder, &clean),
         Verb::Gc(gc) => gc::gc(folder, &gc),
         Verb::Sites(sites) => sites::sites(folder, &sites),
-        Verb::Transfer(transfer) => transfer::transfer(folder, &transfer),
-        Verb::Serve(serve) => serve::serve(folder, &serve),
         Verb::Drive { run, launch } => run::drive_detached(folder, &run, &launch),
         Verb::SubWorkflow(arguments) => subworkflow::run(&arguments),
         Verb::Guard { run } => {

@@ -5,10 +5,11 @@ use crate::settings;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use tulpar_core::catalogue::Catalogue;
 use tulpar_core::diagnostic::Diagnostic;
 use tulpar_core::pegasus::{
-    self, Model, PhysicalFile, PlanArguments, Properties, Replicas, SUB_WORKFLOW_VARIABLE, Text, Texts, Transformation,
-    TransformationSite,
+    self, Model, PhysicalFile, PlanArguments, Planning, Properties, Replicas, SUB_WORKFLOW_VARIABLE, Text, Texts,
+    Transformation, TransformationSite,
 };
 use tulpar_core::site::Site;
 use tulpar_core::workflow::{Template, Workflow};
@@ -25,6 +26,16 @@ pub(crate) struct Converted {
     pub(crate) text: String,
     pub(crate) workflow: Option<Workflow>,
     pub(crate) findings: Vec<Diagnostic>,
+    /// What a planner is told beside the tasks; with a workflow.
+    pub(crate) world: Option<World>,
+}
+
+/// What the catalogues and properties of a Pegasus workflow say.
+pub(crate) struct World {
+    pub(crate) catalogue: Catalogue,
+    pub(crate) planning: Planning,
+    /// The site whose programs and profiles count.
+    pub(crate) execution_site: String,
 }
 
 /// Where the files of a workflow are, and what was asked beside it.
@@ -114,15 +125,21 @@ pub(crate) fn read_in(around: &Surroundings<'_>, name: &str, text: &str) -> Resu
     let reading = pegasus::read(&texts, &environment);
     let mut findings = missing;
     findings.extend(reading.findings);
-    let workflow = reading.model.map(|mut model| {
+    let (mut workflow, mut world) = (None, None);
+    if let Some(mut model) = reading.model {
         model.replicas.inherit(&around.inherited);
         take_folders(&mut model, around, replicas.is_none(), transformations.is_none());
-        let (mut workflow, found) = pegasus::convert(&model, around.site);
+        let (mut converted, found) = pegasus::convert(&model, around.site);
         findings.extend(found);
-        tell_parent(&mut workflow, around, name);
-        workflow
-    });
-    Ok(Converted { text: reading.text.into_owned(), workflow, findings })
+        tell_parent(&mut converted, around, name);
+        workflow = Some(converted);
+        world = Some(World {
+            catalogue: pegasus::catalogue(&model),
+            planning: pegasus::planning(&model, &around.options),
+            execution_site: pegasus::execution_site(&model, around.site).to_owned(),
+        });
+    }
+    Ok(Converted { text: reading.text.into_owned(), workflow, findings, world })
 }
 
 /// Folders of inputs and programs, which Pegasus takes where no catalogue says more; and what is provided.

@@ -10,9 +10,12 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use std::collections::BTreeSet;
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
+use tulpar_core::catalogue::{Catalogue, LOCAL};
 use tulpar_core::diagnostic::Diagnostic;
 use tulpar_core::ids::SetId;
+use tulpar_core::pegasus::Planning;
 use tulpar_core::plan::Plan;
+use tulpar_core::site::Site;
 use tulpar_core::workflow::{self, DataSource, FileSource, Run, Workflow};
 use tulpar_exec::data::{self, Resolved};
 use tulpar_exec::folder::Project;
@@ -81,6 +84,61 @@ pub(crate) fn prepare(folder: Option<&Path>, choice: &WorkflowChoice) -> Result<
         plan = Some(made);
     }
     Ok(Prepared { project, file, text, plan, findings })
+}
+
+/// A workflow that was read to be planned: its data files are listed, not read.
+pub(crate) struct Surveyed {
+    pub(crate) project: Project,
+    pub(crate) file: PathBuf,
+    pub(crate) text: String,
+    pub(crate) plan: Option<Plan>,
+    pub(crate) findings: Vec<Diagnostic>,
+    pub(crate) catalogue: Catalogue,
+    /// Of a Pegasus workflow, what its properties say and the site whose programs count.
+    pub(crate) pegasus: Option<(Planning, String)>,
+    /// Data files that are not here.
+    pub(crate) unseen: u64,
+}
+
+/// Reads a workflow for a plan. It need not be able to run: files may be missing.
+pub(crate) fn survey(folder: Option<&Path>, choice: &WorkflowChoice, site: Option<&str>) -> Result<Surveyed, Failure> {
+    let file = settings::workflow_file(folder, choice)?;
+    let mut text = settings::read(&file)?;
+    let project = project_of(&file)?;
+    let mut catalogue = settings::catalogue(&choice.catalogue, project.root())?;
+    let mut pegasus = None;
+    let (workflow, mut findings) = if tulpar_core::pegasus::is_pegasus(&text) {
+        let conf = choice.conf.as_ref().map(|conf| folder.unwrap_or(Path::new("")).join(conf));
+        let name = file.display().to_string();
+        let converted = pegasus::read(project.root(), &name, &text, conf.as_deref(), site)?;
+        text = converted.text;
+        if let Some(mut world) = converted.world {
+            let ours = catalogue.sites.iter_mut().find(|site| site.name == LOCAL && site.scratch.is_none());
+            let theirs = world.catalogue.sites.iter_mut().find(|site| site.name == LOCAL);
+            if let (Some(ours), Some(theirs)) = (ours, theirs) {
+                // Its catalogue knows the directories of this machine, and we its nodes.
+                let nodes = std::mem::take(&mut ours.nodes);
+                *ours = Site { nodes, ..std::mem::take(theirs) };
+            }
+            world.catalogue.merge(catalogue);
+            catalogue = world.catalogue;
+            pegasus = Some((world.planning, world.execution_site));
+        }
+        (converted.workflow, converted.findings)
+    } else {
+        workflow::read(&text, &settings::overrides(choice))
+    };
+    let (mut plan, mut unseen) = (None, 0);
+    if let Some(workflow) = workflow {
+        let listed = data::survey(project.root(), &workflow.data);
+        unseen = listed.unseen;
+        let resolved = Resolved { files: listed.files, problems: listed.problems, ..Resolved::default() };
+        findings.extend(data_findings(&workflow, &resolved));
+        findings.extend(workflow::check(&workflow, Some(&resolved.files), None));
+        let local = catalogue.site(LOCAL).cloned().unwrap_or_default();
+        plan = Some(Plan::new(workflow, resolved.files, local));
+    }
+    Ok(Surveyed { project, file, text, plan, findings, catalogue, pegasus, unseen })
 }
 
 /// The folder of a workflow file.

@@ -58,7 +58,8 @@ pub fn convert(model: &Model, site: Option<&str>) -> (Workflow, Vec<Diagnostic>)
     (workflow, findings.finish())
 }
 
-fn execution_site<'a>(model: &'a Model, wanted: Option<&'a str>) -> &'a str {
+/// The site whose programs and profiles count, for [`convert`].
+pub fn execution_site<'a>(model: &'a Model, wanted: Option<&'a str>) -> &'a str {
     const LOCAL: &str = "local";
     const POOL: &str = "condorpool";
     if let Some(wanted) = wanted.filter(|wanted| model.site(wanted).is_some()) {

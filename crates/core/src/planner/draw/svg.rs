@@ -17,16 +17,18 @@ const LEGEND: f64 = 26.0;
 const LETTERS: usize = 27;
 const SWEEPS: usize = 6;
 
-/// Colours that can be read on white and on black; what a kind is also stands in its box or in the legend.
+/// Colours that can be read on white and on black; what a kind is also stands in its box or in the legend. Without
+/// variables, which many programs that show SVG do not know.
 const STYLE: &str = "\
-svg{--paper:#ffffff;--ink:#1c1e21;--faint:#5f6670;--line:#9aa1aa;--compute:#cfe3f5;--stage-in:#d6efc5;--stage-out:#fde3b8;\
---inter-site:#e3d6f0;--create-dir:#e4e6e9;--registration:#f6f2b3;--chmod:#eceef0;--cleanup:#f8d3d2;--leaf-cleanup:#f0b9b7}\
-@media (prefers-color-scheme:dark){svg{--paper:#16181c;--ink:#eceef1;--faint:#aab1ba;--line:#6b727c;--compute:#24435f;\
---stage-in:#2f4d22;--stage-out:#5c441a;--inter-site:#443357;--create-dir:#3a3e44;--registration:#504d1c;--chmod:#33373c;\
---cleanup:#5a2b2a;--leaf-cleanup:#6d3331}}\
-text{font-family:system-ui,sans-serif;fill:var(--ink)}.t{font-size:12.5px;font-weight:600}.d{font-size:10.5px;fill:var(--faint)}\
-.h{font-size:17px;font-weight:600}path{fill:none;stroke:var(--line);stroke-width:1.1;opacity:.75}\
-rect{stroke:var(--line);stroke-width:1}";
+text{font-family:system-ui,sans-serif;fill:#1c1e21}.t{font-size:12.5px;font-weight:600}.d{font-size:10.5px;fill:#5f6670}\
+.h{font-size:17px;font-weight:600}path{fill:none;stroke:#9aa1aa;stroke-width:1.1;opacity:.75}rect{stroke:#9aa1aa}\
+.paper{fill:#ffffff;stroke:none}.compute{fill:#cfe3f5}.stage-in{fill:#d6efc5}.stage-out{fill:#fde3b8}\
+.inter-site{fill:#e3d6f0}.create-dir{fill:#e4e6e9}.registration{fill:#f6f2b3}.chmod{fill:#eceef0}.cleanup{fill:#f8d3d2}\
+.leaf-cleanup{fill:#f0b9b7}\
+@media (prefers-color-scheme:dark){text{fill:#eceef1}.d{fill:#aab1ba}path,rect{stroke:#6b727c}\
+.paper{fill:#16181c;stroke:none}.compute{fill:#24435f}.stage-in{fill:#2f4d22}.stage-out{fill:#5c441a}\
+.inter-site{fill:#443357}.create-dir{fill:#3a3e44}.registration{fill:#504d1c}.chmod{fill:#33373c}.cleanup{fill:#5a2b2a}\
+.leaf-cleanup{fill:#6d3331}}";
 
 /// The executable workflow as a picture of its own.
 pub fn svg(graph: &Abstract, layout: &Layout) -> String {
@@ -52,7 +54,7 @@ pub fn svg(graph: &Abstract, layout: &Layout) -> String {
          viewBox=\"0 0 {width:.0} {height:.0}\" role=\"img\"><title>{}</title><style>{STYLE}</style>",
         escaped(&format!("The executable workflow of {}", graph.name)),
     );
-    let _ = writeln!(text, "<rect width=\"100%\" height=\"100%\" style=\"fill:var(--paper);stroke:none\"/>");
+    let _ = writeln!(text, "<rect class=\"paper\" width=\"100%\" height=\"100%\"/>");
     let _ = writeln!(text, "<text class=\"h\" x=\"{MARGIN}\" y=\"26\">{}</text>", escaped(&graph.name));
     let _ = writeln!(
         text,
@@ -72,7 +74,7 @@ pub fn svg(graph: &Abstract, layout: &Layout) -> String {
         let x = MARGIN + number as f64 * 118.0;
         let _ = writeln!(
             text,
-            "<rect x=\"{x:.0}\" y=\"{y:.0}\" width=\"14\" height=\"14\" rx=\"3\" style=\"fill:var(--{})\"/>\
+            "<rect class=\"{}\" x=\"{x:.0}\" y=\"{y:.0}\" width=\"14\" height=\"14\" rx=\"3\"/>\
              <text class=\"d\" x=\"{:.0}\" y=\"{:.0}\">{}</text>",
             class(*kind),
             x + 20.0,
@@ -91,15 +93,15 @@ fn boxed(text: &mut String, node: &Node, x: f64, y: f64) {
     let middle = x + BOX.0 / 2.0;
     let _ = writeln!(
         text,
-        "<g><title>{}: {}, {}</title><rect x=\"{x:.1}\" y=\"{y:.1}\" width=\"{}\" height=\"{}\" rx=\"{round}\" \
-         style=\"fill:var(--{})\"/><text class=\"t\" text-anchor=\"middle\" x=\"{middle:.1}\" y=\"{:.1}\">{}</text>\
+        "<g><title>{}: {}, {}</title><rect class=\"{}\" x=\"{x:.1}\" y=\"{y:.1}\" width=\"{}\" height=\"{}\" \
+         rx=\"{round}\"/><text class=\"t\" text-anchor=\"middle\" x=\"{middle:.1}\" y=\"{:.1}\">{}</text>\
          <text class=\"d\" text-anchor=\"middle\" x=\"{middle:.1}\" y=\"{:.1}\">{}</text></g>",
         node.kind.name(),
         escaped(&title),
         escaped(&detail),
+        class(node.kind),
         BOX.0,
         BOX.1,
-        class(node.kind),
         y + 19.0,
         escaped(&short(&title, LETTERS)),
         y + 34.0,

@@ -1,0 +1,154 @@
+//! What is to be planned: the workflow as the planner sees it, what is known of the world, what was asked for.
+
+use super::view::thousands;
+use crate::arguments::PlanArguments;
+use crate::failure::Failure;
+use crate::findings::{self, Text};
+use crate::verbs::prepare::{self, Surveyed};
+use crate::{planning, print, projection, settings};
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Arc;
+use tulpar_core::catalogue::Catalogue;
+use tulpar_core::diagnostic::Severity;
+use tulpar_core::plan::{Graph, Plan};
+use tulpar_core::planner::published::{self, Study};
+use tulpar_core::planner::{self, Abstract, Decision, Earlier, Known, Options};
+use tulpar_core::wfformat;
+use tulpar_exec::folder::Project;
+
+pub(super) struct Source {
+    pub(super) graph: Abstract,
+    pub(super) catalogue: Catalogue,
+    pub(super) options: Options,
+    /// What was assumed about the workflow before it was planned.
+    pub(super) assumed: Vec<Decision>,
+    pub(super) remarks: Vec<String>,
+}
+
+/// Findings that matter only when the workflow runs: a plan needs neither the variables nor the files.
+const ONLY_TO_RUN: [&str; 1] = ["P001"];
+/// Earlier runs that say how long tasks take.
+const RUNS: usize = 9;
+
+pub(super) fn source(folder: Option<&Path>, arguments: &PlanArguments) -> Result<Source, Failure> {
+    let named = arguments.workflow.site.as_deref().unwrap_or("");
+    let sites: Vec<String> =
+        named.split(',').map(str::trim).filter(|site| !site.is_empty()).map(str::to_owned).collect();
+    if let Some(study) = &arguments.published {
+        let study = Study::from_name(study).ok_or_else(|| Failure::usage("write galaxy, lung or crisis"))?;
+        let usual = Options { sites: published::testbed_sites(), ..Options::default() };
+        return Ok(Source {
+            graph: study.workflow(),
+            catalogue: published::testbed(),
+            options: arguments.planning.options(usual, &sites),
+            assumed: Vec::new(),
+            remarks: vec!["generated at the shape of the published study, for its machines".to_owned()],
+        });
+    }
+    let file = settings::workflow_file(folder, &arguments.workflow)?;
+    let text = settings::read(&file)?;
+    if wfformat::is_wfformat(&text) {
+        return recorded(&file, &text, arguments, &sites);
+    }
+    let surveyed = prepare::survey(folder, &arguments.workflow, sites.first().map(String::as_str))?;
+    from_survey(surveyed, arguments, &sites)
+}
+
+/// A workflow that was recorded elsewhere.
+fn recorded(file: &Path, text: &str, arguments: &PlanArguments, sites: &[String]) -> Result<Source, Failure> {
+    let project = prepare::project_of(file)?;
+    let (instance, found) = wfformat::read(text);
+    findings::show(&Text { name: file.display().to_string(), text }, &found);
+    let instance = instance.filter(|_| !findings::any_error(&found)).ok_or(Failure::Findings)?;
+    let graph = planner::from_wfformat(&instance).map_err(|circle| Failure::usage(circle.to_string()))?;
+    Ok(Source {
+        graph,
+        catalogue: settings::catalogue(&arguments.workflow.catalogue, project.root())?,
+        options: arguments.planning.options(Options::default(), sites),
+        assumed: Vec::new(),
+        remarks: Vec::new(),
+    })
+}
+
+fn from_survey(surveyed: Surveyed, arguments: &PlanArguments, sites: &[String]) -> Result<Source, Failure> {
+    let Surveyed { project, file, text, plan, findings, mut catalogue, pegasus, unseen } = surveyed;
+    let (later, now): (Vec<_>, Vec<_>) = findings.into_iter().partition(|finding| ONLY_TO_RUN.contains(&finding.code));
+    findings::show(&Text { name: file.display().to_string(), text: &text }, &now);
+    let plan = plan.filter(|_| !findings::any_error(&now)).ok_or(Failure::Findings)?;
+    let mut remarks = Vec::new();
+    let errors = later.iter().filter(|finding| finding.severity == Severity::Error).count();
+    if errors > 0 {
+        print::warning(&format!(
+            "{} must be put right before it can run; `tulpar check` lists them",
+            crate::view::count(errors, "thing")
+        ));
+    }
+    let mut usual = Options::default();
+    if let Some((planning, execution_site)) = &pegasus {
+        usual = planning::from_pegasus(planning, execution_site);
+        if catalogue.sites.iter().any(|site| usual.sites.contains(&site.name) && site.data.is_some()) {
+            // What a site says of itself wins over the properties.
+            usual.data = None;
+        }
+    }
+    let options = arguments.planning.options(usual, sites);
+    for site in &options.sites {
+        if catalogue.site(site).is_some_and(|site| site.nodes.is_empty()) {
+            remarks.push(format!(
+                "nothing is known of the nodes of `{site}`: the prediction lets all ready jobs run at once"
+            ));
+        }
+    }
+    let known = Known { runtimes: runtimes(&project), images: image_sizes(&project, &plan) };
+    let data: usize = plan.files.iter().map(|files| files.len()).sum();
+    let graph = Graph::new(Arc::new(plan)).map_err(|cycle| Failure::usage(cycle.to_string()))?;
+    let made = planner::from_plan(&graph, &catalogue, &known);
+    let (graph, assumed) = made.map_err(|circle| Failure::usage(circle.to_string()))?;
+    if unseen > 0 {
+        remarks.push(format!(
+            "{} of {} data files are not here; without a size in a catalogue they count as 0 bytes",
+            thousands(unseen),
+            thousands(data as u64)
+        ));
+    }
+    catalogue.replicas = Vec::new();
+    Ok(Source { graph, catalogue, options, assumed, remarks })
+}
+
+/// How large container images are that are files here.
+fn image_sizes(project: &Project, plan: &Plan) -> BTreeMap<String, u64> {
+    let mut sizes = BTreeMap::new();
+    for task in &plan.workflow.tasks {
+        if let Some(name) = &task.settings.environment.container
+            && !sizes.contains_key(name)
+            && let Ok(about) = std::fs::metadata(project.root().join(name))
+        {
+            sizes.insert(name.clone(), about.len());
+        }
+    }
+    sizes
+}
+
+/// How long tasks took before: of each run the mean of a task set, of the runs the median. Nothing when the store
+/// cannot be asked: it is only a hint.
+fn runtimes(project: &Project) -> BTreeMap<String, Earlier> {
+    if !project.runs().is_dir() {
+        return BTreeMap::new();
+    }
+    let Ok(store) = projection::open(project) else { return BTreeMap::new() };
+    let mut found: BTreeMap<String, Vec<f64>> = BTreeMap::new();
+    let runs = store.runs().unwrap_or_default();
+    for run in runs.iter().rev().take(RUNS) {
+        for set in store.sets(&run.name).unwrap_or_default() {
+            if let Some(name) = set.set.filter(|_| set.attempts > 0) {
+                found.entry(name).or_default().push(set.wall_us.mean / 1e6);
+            }
+        }
+    }
+    let median = |mut seconds: Vec<f64>| {
+        seconds.sort_by(f64::total_cmp);
+        Earlier { seconds: seconds[seconds.len() / 2], runs: seconds.len() as u32 }
+    };
+    found.into_iter().map(|(name, seconds)| (name, median(seconds))).collect()
+}
