@@ -59,6 +59,7 @@ impl History {
                     view.ending = Some(report.ending.clone());
                     view.usage = Some(report.usage);
                     view.stderr_tail = report.stderr_tail.clone();
+                    view.script = report.script.as_deref().cloned();
                 }
             }
             Event::Retrying { request, .. } => {
@@ -99,6 +100,7 @@ fn submitted(replayed: &Replayed, attempt: AttemptId, request: &Request, placeme
         ending: None,
         usage: None,
         stderr_tail: String::new(),
+        script: None,
         next: None,
     }
 }

@@ -5,7 +5,7 @@ use serde::{Serialize, Serializer};
 use std::time::Duration;
 use tulpar_core::engine::State;
 use tulpar_core::event::{Blame, Change, KeyPart, Reason};
-use tulpar_core::job::{Ending, Usage};
+use tulpar_core::job::{Ending, MemberReport, ScriptReport, TransferKind, TransferReport, Usage};
 use tulpar_core::resources::Request;
 use tulpar_core::units::{Bytes, Timestamp};
 
@@ -186,6 +186,9 @@ pub(crate) struct AttemptView {
     pub(crate) usage: Option<Usage>,
     #[serde(skip_serializing_if = "String::is_empty")]
     pub(crate) stderr_tail: String,
+    /// The tasks of a cluster, and the files that went.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) script: Option<ScriptReport>,
     /// What the next one was allowed, when that is more.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) next: Option<Request>,
@@ -209,6 +212,34 @@ impl AttemptView {
         }
         text.push_str(&format!(" (asked for {})", request_words(&self.request)));
         text
+    }
+
+    /// What went on inside a job that is more than one command: one line a transfer and a task.
+    pub(crate) fn inside(&self) -> Vec<String> {
+        let Some(script) = &self.script else { return Vec::new() };
+        let transfer = |one: &TransferReport| {
+            let word = match one.what {
+                TransferKind::Pull => "pulled",
+                TransferKind::Push => "pushed",
+                TransferKind::Remove => "removed",
+            };
+            let again = if one.retries > 0 { format!(", {} tried again", one.retries) } else { String::new() };
+            let bytes = if one.bytes > 0 { format!(", {}", Bytes(one.bytes)) } else { String::new() };
+            let time = Duration::from_micros(one.wall_us).as_secs_f64();
+            format!("{word} {}{bytes} in {time:.3} s{again}", count(one.files as usize, "file"))
+        };
+        let task = |one: &MemberReport| {
+            let earlier = if one.earlier { " in an earlier attempt" } else { "" };
+            format!("{}: {}{earlier} {}", one.name, progress::ending(&one.ending), usage_words(&one.usage))
+        };
+        let order = |report: &&TransferReport| report.what != TransferKind::Pull;
+        let (after, before): (Vec<_>, Vec<_>) = script.transfers.iter().partition(order);
+        before
+            .into_iter()
+            .map(transfer)
+            .chain(script.members.iter().map(task))
+            .chain(after.into_iter().map(transfer))
+            .collect()
     }
 }
 

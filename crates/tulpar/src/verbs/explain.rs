@@ -340,6 +340,7 @@ fn show_changed_files(view: &ExplainView) {
 fn show_attempts(view: &ExplainView) {
     for attempt in &view.attempts {
         print::line(&format!("Attempt {}: {}", attempt.attempt, attempt.line()));
+        attempt.inside().iter().for_each(|line| print::line(&format!("  {line}")));
         if let Some(next) = &attempt.next {
             print::line(&format!("  then allowed {}", crate::view::request_words(next)));
         }

@@ -1,0 +1,201 @@
+//! Runs with clusters and staging: other jobs, the same results.
+
+use super::harness::{Scene, wait_for};
+use std::process::Stdio;
+
+const WORKFLOW: &str = "
+workflow: letters
+data: {words: data/*.txt}
+tasks:
+  split:
+    in: [words]
+    out: {parts: parts/*.part}
+    label: front
+    run: 'for word in {words}; do cp $word parts/$(basename $word .txt).part; done'
+  count:
+    for: {letter: [a, b, c]}
+    in: [split.parts]
+    out: {counts: 'count-{letter}.txt'}
+    run: 'cat {parts} | tr -cd {letter} | wc -c > {counts}'
+  total:
+    in: [count.counts]
+    out: {sum: {path: total.txt, register: true}}
+    label: back
+    run: 'cat {counts} | paste -sd+ | bc > {sum}; ls >> {sum}'
+";
+
+fn scene() -> Scene {
+    let scene = Scene::new(WORKFLOW);
+    scene.write("data/one.txt", "abcabc");
+    scene.write("data/two words.txt", "aaa");
+    scene
+}
+
+const TOTAL: &str = "9\ncount-a.txt\ncount-b.txt\ncount-c.txt\ntotal.txt\n";
+
+#[track_caller]
+fn check_results(scene: &Scene) {
+    assert_eq!(scene.read("results/total.txt"), TOTAL);
+    assert_eq!(scene.read("results/count-a.txt"), "5\n");
+    assert_eq!(scene.read("results/parts/two words.part"), "aaa");
+}
+
+#[test]
+fn clusters_of_every_kind_leave_the_same_results() {
+    for how in ["none", "horizontal=2", "label", "whole", "auto", "label,horizontal=3"] {
+        let scene = scene();
+        scene.tulpar(&format!("run --cluster {how}")).done();
+        check_results(&scene);
+        // What is known is not planned again.
+        let again = scene.tulpar(&format!("run --json --cluster {how}")).done().json();
+        assert_eq!(again["outcome"], "done", "{how}: {again}");
+        assert!(again["reused"].as_u64().unwrap() >= 1, "{how}: {again}");
+    }
+}
+
+#[test]
+fn a_whole_workflow_in_one_job_reports_each_task() {
+    let scene = scene();
+    scene.tulpar("run --cluster whole").done();
+    let story = scene.tulpar("explain merge_whole_0 --json");
+    let status = scene.tulpar("status --tasks").done();
+    assert!(status.out.contains("merge"), "{status}\n{story}");
+    let logs = scene.tulpar(&format!("logs {}", cluster_name(&status.out))).done();
+    for task in ["split", "count[letter=a]", "count[letter=b]", "count[letter=c]", "total"] {
+        assert!(logs.out.contains(&format!("==> {task} (")), "{task}: {logs}");
+    }
+}
+
+fn cluster_name(status: &str) -> String {
+    let word = |line: &str| line.split_whitespace().find(|word| word.starts_with("merge")).map(str::to_owned);
+    status.lines().find_map(word).unwrap_or_else(|| panic!("no cluster in {status}"))
+}
+
+#[test]
+fn a_cluster_that_failed_goes_on_inside_when_the_run_is_resumed() {
+    let scene = Scene::new(
+        "
+workflow: w
+tasks:
+  first: {out: {a: a.txt}, run: 'echo ran >> $HOME/count; echo one > {a}'}
+  second: {in: [first.a], out: {b: b.txt}, run: 'test -e $HOME/allowed && cat {a} > {b}'}
+",
+    );
+    scene.tulpar("run --cluster whole").expect(1);
+    std::fs::write(scene.home("allowed"), "").unwrap();
+    scene.tulpar("resume").done();
+    assert_eq!(scene.read("results/b.txt"), "one\n");
+    assert_eq!(std::fs::read_to_string(scene.home("count")).unwrap(), "ran\n");
+}
+
+#[test]
+fn jobs_pull_from_a_staging_directory_and_push_to_it_and_nothing_stays_there() {
+    for cleanup in ["inplace", "leaf", "space=1MB"] {
+        let scene = scene();
+        let run = scene.tulpar(&format!("run --data nonsharedfs --cleanup {cleanup}")).done();
+        check_results(&scene);
+        let left: Vec<_> = std::fs::read_dir(scene.path(".tulpar/staging")).unwrap().collect();
+        assert_eq!(left.len(), 0, "{cleanup}: {left:?}\n{run}");
+        let replicas = scene.read(".tulpar/replicas.yaml");
+        assert!(replicas.contains("\"total.txt\": {at: {\"local\": "), "{replicas}");
+        // Results are kept for other runs, staged or not.
+        let again = scene.tulpar("run --json").done().json();
+        assert_eq!(again["reused"], 5, "{again}");
+    }
+}
+
+#[test]
+fn what_a_staged_run_leaves_is_said_when_nothing_is_to_be_removed() {
+    let scene = scene();
+    scene.tulpar("run --data nonsharedfs --cleanup none --cluster label").done();
+    check_results(&scene);
+    assert!(scene.path(".tulpar/staging/letters-1").is_dir());
+}
+
+/// A served staging directory of a site called `here`.
+struct Served {
+    server: std::process::Child,
+    url: String,
+}
+
+impl Served {
+    fn start(scene: &Scene, folder: &str, token: Option<&str>) -> Self {
+        use std::io::BufRead;
+        std::fs::create_dir_all(scene.path(folder)).unwrap();
+        let mut words = vec!["serve".to_owned(), scene.path(folder).display().to_string()];
+        if let Some(token) = token {
+            std::fs::write(scene.home("token"), token).unwrap();
+            words.extend(["--token-file".to_owned(), scene.home("token").display().to_string()]);
+        }
+        let words: Vec<&str> = words.iter().map(String::as_str).collect();
+        let mut server = scene.command(&words).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+        let mut line = String::new();
+        std::io::BufReader::new(server.stdout.take().unwrap()).read_line(&mut line).unwrap();
+        let url = line.split_whitespace().find(|word| word.starts_with("http://")).expect("a URL").to_owned();
+        Self { server, url: url.trim_end_matches('/').to_owned() }
+    }
+}
+
+impl Drop for Served {
+    fn drop(&mut self) {
+        let _ = self.server.kill();
+        let _ = self.server.wait();
+    }
+}
+
+#[test]
+fn a_private_http_server_is_a_staging_site() {
+    let scene = scene();
+    let served = Served::start(&scene, "served", Some("open sesame"));
+    let catalogue = format!(
+        "sites:\n  local: {{scratch: {{path: {}, servers: [\"{}\"]}}}}\n",
+        scene.path("served").display(),
+        served.url
+    );
+    scene.write("catalogue.yaml", &catalogue);
+    let refused = scene.tulpar("run --data nonsharedfs").expect(1);
+    assert!(refused.err.contains("create_dir"), "{refused}");
+    let mut command = scene.command(&["run", "--data", "nonsharedfs", "--cluster", "label"]);
+    command.env("TULPAR_STAGING_TOKEN", "open sesame");
+    scene.say(command).done();
+    check_results(&scene);
+}
+
+#[test]
+fn tasks_on_two_sites_get_their_files_from_site_to_site() {
+    let scene = scene();
+    let (east, west) = (Served::start(&scene, "east", None), Served::start(&scene, "west", None));
+    let site = |name: &str, url: &str| {
+        format!("  {name}: {{cpus: 1, memory: 1 GB, data: nonsharedfs, scratch: {{path: /nowhere, servers: [\"{url}\"]}}}}\n")
+    };
+    let catalogue = format!("sites:\n{}{}", site("east", &east.url), site("west", &west.url));
+    scene.write("catalogue.yaml", &catalogue);
+    let workflow = WORKFLOW.replace("  count:\n", "  count:\n    site: west\n").replace("  split:\n", "  split:\n    site: east\n");
+    scene.write("workflow.yaml", &workflow.replace("  total:\n", "  total:\n    site: east\n"));
+    scene.tulpar("run --site east,west").done();
+    check_results(&scene);
+    let status = scene.tulpar("status --tasks").done();
+    assert!(status.out.contains("stage_inter"), "{status}");
+}
+
+#[test]
+fn a_staged_run_goes_on_after_its_driver_was_killed() {
+    let scene = Scene::new(
+        "
+workflow: w
+data: {words: words.txt}
+tasks:
+  first: {in: [words], out: {a: a.txt}, run: 'cat {words} > {a}; echo ran >> $HOME/count'}
+  second: {in: [first.a], out: {b: b.txt}, run: 'echo x > $HOME/up; while ! test -e $HOME/go; do sleep 0.1; done; cat {a} > {b}'}
+",
+    );
+    scene.write("words.txt", "hello\n");
+    let mut running = scene.start(scene.command(&["run", "--data", "nonsharedfs"]));
+    wait_for("the second task is up", || scene.home("up").exists());
+    running.signal("KILL");
+    running.end();
+    std::fs::write(scene.home("go"), "").unwrap();
+    scene.tulpar("resume").done();
+    assert_eq!(scene.read("results/b.txt"), "hello\n");
+    assert_eq!(std::fs::read_to_string(scene.home("count")).unwrap(), "ran\n");
+}
