@@ -234,6 +234,9 @@ pub(crate) struct RunArguments {
     #[arg(long)]
     pub(crate) no_cache: bool,
 
+    #[command(flatten)]
+    pub(crate) planning: PlanningArguments,
+
     /// After the first failure start nothing more
     #[arg(long)]
     pub(crate) fail_fast: bool,

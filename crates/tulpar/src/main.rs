@@ -4,6 +4,7 @@ mod ancestry;
 mod arguments;
 mod changes;
 mod conditions;
+mod earlier;
 mod failure;
 mod findings;
 mod history;

@@ -54,7 +54,6 @@ pub(crate) enum ClusterWord {
 
 impl PlanningArguments {
     /// True when anything was said.
-    #[expect(dead_code, reason = "`run` asks whether to plan at all")]
     pub(crate) fn any(&self) -> bool {
         self.data.is_some()
             || !self.cluster.is_empty()

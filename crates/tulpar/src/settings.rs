@@ -100,7 +100,9 @@ fn folder_from(project: &Path, file: &Path) -> Option<String> {
 
 /// The site that was chosen, among those that can run tasks.
 pub(crate) fn site(choice: &WorkflowChoice, catalogue: &Catalogue) -> Result<Site, Failure> {
-    let wanted = choice.site.as_deref().unwrap_or(LOCAL);
+    let names = choice.site.as_deref().unwrap_or(LOCAL);
+    // A plan may use several; what is checked is checked against the first.
+    let wanted = names.split(',').next().unwrap_or(names).trim();
     match catalogue.site(wanted) {
         Some(site) if !site.nodes.is_empty() => Ok(site.clone()),
         Some(_) => Err(Failure::usage_with(

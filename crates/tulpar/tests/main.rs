@@ -13,6 +13,7 @@ mod main {
     mod living;
     mod names;
     mod pegasus;
+    mod planned;
     mod pretended;
     mod reuse;
 }

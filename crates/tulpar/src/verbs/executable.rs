@@ -62,9 +62,7 @@ pub(crate) fn executable(
     options: &Options,
 ) -> Result<Plan, Failure> {
     let LaidOut { unfolded, graph, layout, known, .. } = laid_out;
-    let configuration = |name: &str| {
-        options.data.or_else(|| catalogue.site(name)?.data).unwrap_or_default()
-    };
+    let configuration = |name: &str| options.data.or_else(|| catalogue.site(name)?.data).unwrap_or_default();
     let mut staging: Vec<Option<Staging>> = vec![None; layout.sites.len()];
     for job in &layout.jobs {
         let pulls = configuration(layout.site(job.site)) == DataConfiguration::NonSharedFs;
@@ -77,7 +75,9 @@ pub(crate) fn executable(
     let output_site = options.output_site.clone().unwrap_or_else(|| LOCAL.to_owned());
     let output = match output_site.as_str() {
         LOCAL => None,
-        other => catalogue.site(other).and_then(|site| site.storage.as_ref()).map(|store| url_of(store, Operation::Put)),
+        other => {
+            catalogue.site(other).and_then(|site| site.storage.as_ref()).map(|store| url_of(store, Operation::Put))
+        }
     };
     let most = catalogue.sites.iter().flat_map(|site| &site.nodes).map(|node| node.capacity.milli_cpus).max();
     let places = Places {

@@ -6,6 +6,7 @@ mod clean;
 mod demo;
 mod drive;
 mod dry_run;
+mod executable;
 mod explain;
 mod gc;
 mod import;

@@ -27,6 +27,7 @@ pub(crate) struct Prepared {
     pub(crate) text: String,
     pub(crate) plan: Option<Plan>,
     pub(crate) findings: Vec<Diagnostic>,
+    pub(crate) catalogue: Catalogue,
 }
 
 impl Prepared {
@@ -83,7 +84,7 @@ pub(crate) fn prepare(folder: Option<&Path>, choice: &WorkflowChoice) -> Result<
         made.environments = environments;
         plan = Some(made);
     }
-    Ok(Prepared { project, file, text, plan, findings })
+    Ok(Prepared { project, file, text, plan, findings, catalogue })
 }
 
 /// A workflow that was read to be planned: its data files are listed, not read.

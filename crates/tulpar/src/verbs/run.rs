@@ -2,16 +2,20 @@
 
 use super::drive::{VERSION, drive};
 use super::dry_run::dry_run;
+use super::executable::{LaidOut, executable, lay_out};
 use super::prepare::{prepare, sets_named};
 use crate::arguments::{LaunchArguments, ResumeArguments, RunArguments};
 use crate::failure::{Exit, Failure};
-use crate::print;
+use crate::{earlier, planning, print};
 use clap::ValueEnum;
 use std::fs::File;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Command, ExitCode, Stdio};
+use tulpar_core::catalogue::{Catalogue, DataConfiguration};
 use tulpar_core::engine::Policy;
+use tulpar_core::plan::Plan;
+use tulpar_core::planner::{JobKind, Known, Options};
 use tulpar_exec::folder::{Project, RunFolder, SavedRun};
 
 pub(crate) fn run(folder: Option<&Path>, arguments: &RunArguments) -> Result<ExitCode, Failure> {
@@ -24,7 +28,11 @@ pub(crate) fn run(folder: Option<&Path>, arguments: &RunArguments) -> Result<Exi
     if arguments.dry_run {
         return dry_run(&project, plan, policy, arguments.json);
     }
+    let planned = planned(&project, &mut plan, &policy, &prepared.catalogue, arguments)?;
     let run = project.new_run(&plan.workflow.name)?;
+    if let Some((laid_out, options)) = planned {
+        plan = executable(&project, &run.name, laid_out, &prepared.catalogue, &options)?;
+    }
     let workflow_file = match prepared.file.canonicalize() {
         Ok(file) => file.strip_prefix(project.root()).unwrap_or(&file).display().to_string(),
         Err(_) => prepared.file.display().to_string(),
@@ -34,6 +42,40 @@ pub(crate) fn run(folder: Option<&Path>, arguments: &RunArguments) -> Result<Exi
         return detach(&project, &run, &arguments.launch);
     }
     drive(&project, &run, &arguments.launch, arguments.json)
+}
+
+/// The jobs of a run for which something was said about planning.
+fn planned(
+    project: &Project,
+    plan: &mut Plan,
+    policy: &Policy,
+    catalogue: &Catalogue,
+    arguments: &RunArguments,
+) -> Result<Option<(LaidOut, Options)>, Failure> {
+    let sites: Vec<String> =
+        arguments.workflow.site.iter().flat_map(|sites| sites.split(',')).map(|site| site.trim().to_owned()).collect();
+    let staged =
+        |name: &String| catalogue.site(name).is_some_and(|site| site.data == Some(DataConfiguration::NonSharedFs));
+    if !arguments.planning.any() && sites.len() < 2 && !sites.iter().any(staged) {
+        return Ok(None);
+    }
+    if !plan.until.is_empty() {
+        return Err(Failure::usage_with(
+            "`--until` cannot be combined with clusters and staging",
+            "leave out what is said about planning, or take the tasks behind it out of the workflow",
+        ));
+    }
+    let options = arguments.planning.options(Options::default(), &sites);
+    let known = Known { runtimes: earlier::runtimes(project), images: earlier::image_sizes(project, plan) };
+    let laid_out = lay_out(project, plan.clone(), policy.clone(), catalogue, &options, &known)?;
+    let jobs = laid_out.layout.count(JobKind::Compute);
+    print::note(&format!(
+        "{} in {}, {}",
+        crate::view::count(laid_out.graph.tasks.len(), "task"),
+        crate::view::count(jobs, "job"),
+        planning::words(&options).join(", ")
+    ));
+    Ok(Some((laid_out, options)))
 }
 
 pub(crate) fn resume(folder: Option<&Path>, arguments: &ResumeArguments) -> Result<ExitCode, Failure> {

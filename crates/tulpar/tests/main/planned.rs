@@ -166,11 +166,15 @@ fn tasks_on_two_sites_get_their_files_from_site_to_site() {
     let scene = scene();
     let (east, west) = (Served::start(&scene, "east", None), Served::start(&scene, "west", None));
     let site = |name: &str, url: &str| {
-        format!("  {name}: {{cpus: 1, memory: 1 GB, data: nonsharedfs, scratch: {{path: /nowhere, servers: [\"{url}\"]}}}}\n")
+        format!(
+            "  {name}: {{cpus: 1, memory: 1 GB, data: nonsharedfs, scratch: {{path: /nowhere, servers: [\"{url}\"]}}}}\n"
+        )
     };
     let catalogue = format!("sites:\n{}{}", site("east", &east.url), site("west", &west.url));
     scene.write("catalogue.yaml", &catalogue);
-    let workflow = WORKFLOW.replace("  count:\n", "  count:\n    site: west\n").replace("  split:\n", "  split:\n    site: east\n");
+    let workflow = WORKFLOW
+        .replace("  count:\n", "  count:\n    site: west\n")
+        .replace("  split:\n", "  split:\n    site: east\n");
     scene.write("workflow.yaml", &workflow.replace("  total:\n", "  total:\n    site: east\n"));
     scene.tulpar("run --site east,west").done();
     check_results(&scene);

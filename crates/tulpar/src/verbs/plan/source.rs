@@ -5,17 +5,15 @@ use crate::arguments::PlanArguments;
 use crate::failure::Failure;
 use crate::findings::{self, Text};
 use crate::verbs::prepare::{self, Surveyed};
-use crate::{planning, print, projection, settings};
-use std::collections::BTreeMap;
+use crate::{earlier, planning, print, settings};
 use std::path::Path;
 use std::sync::Arc;
 use tulpar_core::catalogue::Catalogue;
 use tulpar_core::diagnostic::Severity;
-use tulpar_core::plan::{Graph, Plan};
+use tulpar_core::plan::Graph;
 use tulpar_core::planner::published::{self, Study};
-use tulpar_core::planner::{self, Abstract, Decision, Earlier, Known, Options};
+use tulpar_core::planner::{self, Abstract, Decision, Known, Options};
 use tulpar_core::wfformat;
-use tulpar_exec::folder::Project;
 
 pub(super) struct Source {
     pub(super) graph: Abstract,
@@ -28,8 +26,6 @@ pub(super) struct Source {
 
 /// Findings that matter only when the workflow runs: a plan needs neither the variables nor the files.
 const ONLY_TO_RUN: [&str; 1] = ["P001"];
-/// Earlier runs that say how long tasks take.
-const RUNS: usize = 9;
 
 pub(super) fn source(folder: Option<&Path>, arguments: &PlanArguments) -> Result<Source, Failure> {
     let named = arguments.workflow.site.as_deref().unwrap_or("");
@@ -100,7 +96,7 @@ fn from_survey(surveyed: Surveyed, arguments: &PlanArguments, sites: &[String]) 
             ));
         }
     }
-    let known = Known { runtimes: runtimes(&project), images: image_sizes(&project, &plan) };
+    let known = Known { runtimes: earlier::runtimes(&project), images: earlier::image_sizes(&project, &plan) };
     let data: usize = plan.files.iter().map(|files| files.len()).sum();
     let graph = Graph::new(Arc::new(plan)).map_err(|cycle| Failure::usage(cycle.to_string()))?;
     let made = planner::from_plan(&graph, &catalogue, &known);
@@ -114,41 +110,4 @@ fn from_survey(surveyed: Surveyed, arguments: &PlanArguments, sites: &[String]) 
     }
     catalogue.replicas = Vec::new();
     Ok(Source { graph, catalogue, options, assumed, remarks })
-}
-
-/// How large container images are that are files here.
-fn image_sizes(project: &Project, plan: &Plan) -> BTreeMap<String, u64> {
-    let mut sizes = BTreeMap::new();
-    for task in &plan.workflow.tasks {
-        if let Some(name) = &task.settings.environment.container
-            && !sizes.contains_key(name)
-            && let Ok(about) = std::fs::metadata(project.root().join(name))
-        {
-            sizes.insert(name.clone(), about.len());
-        }
-    }
-    sizes
-}
-
-/// How long tasks took before: of each run the mean of a task set, of the runs the median. Nothing when the store
-/// cannot be asked: it is only a hint.
-fn runtimes(project: &Project) -> BTreeMap<String, Earlier> {
-    if !project.runs().is_dir() {
-        return BTreeMap::new();
-    }
-    let Ok(store) = projection::open(project) else { return BTreeMap::new() };
-    let mut found: BTreeMap<String, Vec<f64>> = BTreeMap::new();
-    let runs = store.runs().unwrap_or_default();
-    for run in runs.iter().rev().take(RUNS) {
-        for set in store.sets(&run.name).unwrap_or_default() {
-            if let Some(name) = set.set.filter(|_| set.attempts > 0) {
-                found.entry(name).or_default().push(set.wall_us.mean / 1e6);
-            }
-        }
-    }
-    let median = |mut seconds: Vec<f64>| {
-        seconds.sort_by(f64::total_cmp);
-        Earlier { seconds: seconds[seconds.len() / 2], runs: seconds.len() as u32 }
-    };
-    found.into_iter().map(|(name, seconds)| (name, median(seconds))).collect()
 }
