@@ -280,6 +280,15 @@ pub struct Publication {
     pub outputs: Arc<[OutputFile]>,
     /// Positions of outputs that are not to be shown.
     pub temporary: Vec<u32>,
+    /// Of a cluster, what each of its tasks left, to be remembered for runs with other clusters.
+    pub members: Vec<MemberPublication>,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct MemberPublication {
+    pub name: String,
+    pub key: Key,
+    pub outputs: Vec<OutputFile>,
 }
 
 #[derive(Clone, Debug, PartialEq)]

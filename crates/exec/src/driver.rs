@@ -176,6 +176,11 @@ impl Driver<'_> {
             None if publication.reused || publication.outputs.is_empty() => Ok(()),
             None => self.cache.hold(&publication.outputs),
         };
+        let members = publication.members.iter().map(|member| {
+            let known = matches!(self.cache.look(&member.name, &member.key), Cached::Hit { .. });
+            if known { Ok(()) } else { self.cache.remember(&member.name, &member.key, &member.outputs) }
+        });
+        let remembered = members.fold(remembered, |before, this| before.and(this));
         if let Err(error) = remembered {
             self.observer.warned(format!("cannot keep the results of {}: {error}", publication.name));
         }

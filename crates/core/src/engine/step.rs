@@ -144,6 +144,8 @@ impl Engine {
         let temporary =
             (0..task.outputs.len() as u32).filter(|output| task.outputs[*output as usize].temporary).collect();
         let remember = !reused && self.policy.cache && self.cacheable(set);
+        let members = if remember { self.spec_context().members(job) } else { Vec::new() };
+        let remember = remember && members.is_empty();
         Publication {
             job,
             name: self.graph.name(job),
@@ -151,6 +153,7 @@ impl Engine {
             reused,
             outputs: self.outputs(job).cloned().unwrap_or_default(),
             temporary,
+            members,
         }
     }
 

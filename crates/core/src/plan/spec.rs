@@ -2,13 +2,14 @@
 
 use super::graph::Graph;
 use super::scatter::{self, Bound};
-use crate::event::Key;
+use crate::event::{Key, MemberPublication};
 use crate::ids::{AttemptId, Digest, JobId, SetId};
 use crate::job::{CommandLine, InputFile, InputFiles, JobSpec, OutputFile, OutputSpec, Script, ScriptWork, Source};
 use crate::resources::Request;
-use crate::workflow::planned::{self, Member, Operation, Planned, Work};
+use crate::workflow::planned::{self, Member, MemberSource, Operation, Planned, Work};
 use crate::workflow::template::{self, TemplateError, Values};
 use crate::workflow::{FileSource, Limits, OutputKind, Run, Settings, Task, Template, Value};
+use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -58,8 +59,14 @@ impl<'a> SpecContext<'a> {
     pub fn key(&self, job: JobId) -> Key {
         let task = self.task(job);
         let names = self.names(job);
+        let digest =
+            |(position, input): (usize, &InputFiles)| (input.name.clone(), self.input_digest(job, position, input));
+        let inputs = names.inputs.iter().enumerate().map(digest).collect();
+        self.key_of(&names, &self.graph.name(job), &task.settings, inputs)
+    }
+
+    fn key_of(&self, names: &Names<'_>, name: &str, settings: &Settings, inputs: BTreeMap<String, Digest>) -> Key {
         let command = match names.command() {
-            Ok(_) if is_cluster(&task.run) => serde_json::to_string(&task.run).expect("a cluster is plain data"),
             Ok(CommandLine::Shell { shell, line }) => format!("{shell} -c {line}"),
             Ok(CommandLine::Arguments(arguments)) => serde_json::to_string(&arguments).expect("strings are plain data"),
             // It will be refused before it runs, so its key is never used.
@@ -72,11 +79,52 @@ impl<'a> SpecContext<'a> {
             .collect::<Vec<_>>()
             .join("\n");
         // Without outputs there is no content to share: only the very same task has been done already.
-        let outputs = if outputs.is_empty() { format!("none of {}", self.graph.name(job)) } else { outputs };
-        let digest =
-            |(position, input): (usize, &InputFiles)| (input.name.clone(), self.input_digest(job, position, input));
-        let inputs = names.inputs.iter().enumerate().map(digest).collect();
-        Key { command, environment: self.environment_key(&task.settings, &names), outputs, inputs }
+        let outputs = if outputs.is_empty() { format!("none of {name}") } else { outputs };
+        Key { command, environment: self.environment_key(settings, names), outputs, inputs }
+    }
+
+    /// What each task of a cluster that ended well left, under the key that the task has by itself.
+    pub fn members(&self, job: JobId) -> Vec<MemberPublication> {
+        let Some(Planned { work: Work::Cluster(cluster), .. }) = self.task(job).run.planned() else {
+            return Vec::new();
+        };
+        let inputs = self.inputs(job);
+        let left = self.outputs[job.index()].clone().unwrap_or_default();
+        let places: FxHashMap<(u32, u32), u32> =
+            cluster.exports.iter().enumerate().map(|(place, export)| (*export, place as u32)).collect();
+        // A job leaves its outputs in their order.
+        let left_by = |member: u32, output: u32| {
+            let files = places.get(&(member, output)).map_or(&left[..0], |place| {
+                let from = left.partition_point(|file| file.output < *place);
+                &left[from..from + left[from..].partition_point(|file| file.output == *place)]
+            });
+            files.iter().map(move |file| OutputFile { output, ..file.clone() })
+        };
+        let object = |file: OutputFile| InputFile {
+            path: file.path,
+            source: Source::Object,
+            size: file.size,
+            digest: file.digest,
+        };
+        let params = &self.graph.plan().workflow.params;
+        let publication = |(index, member): (usize, &Member)| {
+            let files = |source: &MemberSource| match *source {
+                MemberSource::Input(input) => inputs[input as usize].files.to_vec(),
+                MemberSource::Made { member, output } => left_by(member, output).map(object).collect(),
+            };
+            let given = member.inputs.iter().map(|input| {
+                let files = input.from.iter().flat_map(files).collect();
+                InputFiles { name: input.name.clone(), files, list: None }
+            });
+            let value = |name: &str| member.values.get(name).or_else(|| params.get(name)).cloned();
+            let names = Names::new(&member.task, given.collect(), value, |name| numbered(&member.values, name));
+            let digests = names.inputs.iter().map(|input| (input.name.clone(), files_digest(&input.files))).collect();
+            let key = self.key_of(&names, &member.task.name, &member.task.settings, digests);
+            let outputs = 0..member.task.outputs.len() as u32;
+            let outputs = outputs.flat_map(|output| left_by(index as u32, output)).collect();
+            MemberPublication { name: member.task.name.clone(), key, outputs }
+        };
+        cluster.members.iter().enumerate().map(publication).collect()
     }
 
     /// The files of every input, those of scatter variables included.
@@ -214,10 +262,6 @@ impl<'a> SpecContext<'a> {
 /// Of other operations, what they leave stays where they put it.
 fn pushes(work: &Work) -> bool {
     matches!(work, Work::Task(_) | Work::Cluster(_) | Work::Operation(Operation::Transfer))
-}
-
-fn is_cluster(run: &Run) -> bool {
-    matches!(run.planned(), Some(Planned { work: Work::Cluster(_), .. }))
 }
 
 /// The sources of an input beside its first.

@@ -62,6 +62,8 @@ pub struct Cluster {
     pub members: Vec<Member>,
     /// For each output of the job, the member and its output.
     pub exports: Vec<(u32, u32)>,
+    /// So many of them are needed elsewhere; the others are kept only to be remembered.
+    pub needed: u32,
     /// Members that do not need each other may run at once, this many milli-cores together; 0: one after another.
     #[serde(default)]
     pub milli_cpus: u32,

@@ -186,7 +186,8 @@ impl Running {
             ScriptWork::Cluster { cluster, params } => {
                 self.pull_inputs()?;
                 let outputs = self.run_cluster(&cluster, &params, stop)?;
-                self.push(&outputs)?;
+                let needed = outputs.partition_point(|output| output.output < cluster.needed);
+                self.push(&outputs[..needed])?;
                 Ok(outputs)
             }
         }

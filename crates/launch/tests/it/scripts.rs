@@ -67,7 +67,8 @@ fn member(task: &Task, inputs: &[(&str, MemberSource)]) -> Member {
 }
 
 fn cluster(members: Vec<Member>, exports: Vec<(u32, u32)>, milli_cpus: u32) -> JobSpec {
-    let cluster = Cluster { members, exports, milli_cpus };
+    let needed = exports.len() as u32;
+    let cluster = Cluster { members, exports, needed, milli_cpus };
     JobSpec { script: script(ScriptWork::Cluster { cluster, params: BTreeMap::new() }), ..shell("") }
 }
 

@@ -119,17 +119,15 @@ impl Compiler<'_> {
         self.kept.entry(Arc::as_ptr(settings) as usize).or_insert_with(kept).1.clone()
     }
 
-    /// Which outputs of a cluster others need.
     pub(super) fn number_exports(&mut self, job: JobId) {
-        let mut position = 0;
-        for (task, output) in self.exports(job) {
-            self.exported.insert((task, output), position);
-            position += 1;
+        for (position, (task, output)) in self.exports(job).0.into_iter().enumerate() {
+            self.exported.insert((task, output), position as u32);
         }
     }
 
-    fn exports(&self, job: JobId) -> Vec<(TaskId, u32)> {
-        let mut exports = Vec::new();
+    /// All outputs of a cluster, those that others need or that are shown first; and the number of these.
+    fn exports(&self, job: JobId) -> (Vec<(TaskId, u32)>, u32) {
+        let (mut exports, mut inner) = (Vec::new(), Vec::new());
         for task in self.layout.tasks_of(job) {
             let mut needed = BTreeSet::new();
             for group in self.graph.outputs(*task) {
@@ -140,12 +138,13 @@ impl Compiler<'_> {
             }
             for (output, declared) in self.definition(*task).outputs.iter().enumerate() {
                 let output = output as u32;
-                if !declared.temporary || needed.contains(&Origin::Output { task: *task, output }) {
-                    exports.push((*task, output));
-                }
+                let outside = !declared.temporary || needed.contains(&Origin::Output { task: *task, output });
+                if outside { &mut exports } else { &mut inner }.push((*task, output));
             }
         }
-        exports
+        let needed = exports.len() as u32;
+        exports.append(&mut inner);
+        (exports, needed)
     }
 
     fn cluster(&mut self, job: JobId, staging: SiteId) -> Task {
@@ -183,7 +182,7 @@ impl Compiler<'_> {
             (own.scatter, own.inputs, own.after) = (Vec::new(), Vec::new(), Vec::new());
             members.push(Member { task: own, values, inputs: given, after });
         }
-        let exports = self.exports(job);
+        let (exports, needed) = self.exports(job);
         let outputs = exports.iter().map(|(task, output)| self.export(*task, *output, &members[place[task] as usize]));
         let mut outputs: Vec<Output> = outputs.collect();
         let there = self.staging(staging).cloned();
@@ -192,7 +191,8 @@ impl Compiler<'_> {
         }
         let (inputs, _) = gathered(wanted);
         let mut settings = together(&members, self.places.cluster_milli_cpus);
-        if there.is_some() && settings.cache == Caching::On {
+        // Its tasks are remembered one by one, and were looked for one by one when the plan was made.
+        if settings.cache == Caching::On {
             settings.cache = Caching::Keep;
         }
         let image = members
@@ -200,7 +200,7 @@ impl Compiler<'_> {
             .find_map(|member| self.image(job, member.task.settings.environment.container.as_deref(), staging));
         let parallel = if self.places.cluster_milli_cpus == 0 { 0 } else { settings.request.milli_cpus };
         let exports = exports.iter().map(|(task, output)| (place[task], *output)).collect();
-        let cluster = Cluster { members, exports, milli_cpus: parallel };
+        let cluster = Cluster { members, exports, needed, milli_cpus: parallel };
         let planned = Planned { staging: there, image, ..Planned::new(Work::Cluster(cluster)) };
         Task {
             name: layout.name(self.graph, job),
