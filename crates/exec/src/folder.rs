@@ -182,6 +182,11 @@ impl RunFolder {
         self.path.join("cancel")
     }
 
+    /// What the planner decided, when there was something to plan.
+    pub fn decisions(&self) -> PathBuf {
+        self.path.join("decisions.json")
+    }
+
     pub fn plan(&self) -> PathBuf {
         self.path.join("plan.json")
     }

@@ -2,7 +2,7 @@
 //! it does nothing.
 
 use super::abstraction::{FileId, Lists, TaskId};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::ops::Range;
 
@@ -154,7 +154,7 @@ impl Job {
 }
 
 /// What was decided, and why: the lines of `plan --explain`.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Decision {
     pub pass: Pass,
     /// What it is about: a task, a job, a file, a site.
@@ -163,7 +163,7 @@ pub struct Decision {
     pub why: String,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Pass {
     Reduce,

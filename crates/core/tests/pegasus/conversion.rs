@@ -254,7 +254,7 @@ fn line<'w>(workflow: &'w Workflow, name: &str) -> &'w str {
     let task = workflow.tasks.iter().find(|task| task.name == name).expect("a task");
     match &task.run {
         Run::Shell(line) => &line.0,
-        Run::Arguments(_) => panic!("no shell line"),
+        Run::Arguments(_) | Run::Planned(_) => panic!("no shell line"),
     }
 }
 

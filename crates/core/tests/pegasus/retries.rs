@@ -41,6 +41,7 @@ fn requests(profiles: &str, ending: &Ending) -> Vec<Request> {
                     usage: Usage::default(),
                     outputs: Vec::new(),
                     stderr_tail: String::new(),
+                    script: None,
                 };
                 inputs.push(Input::Ended { attempt, report: Box::new(report) });
             }

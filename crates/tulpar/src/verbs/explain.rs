@@ -18,6 +18,7 @@ use tulpar_core::engine::{Explanation, STATES, State};
 use tulpar_core::event::{Because, Blame, Event, Reason};
 use tulpar_core::ids::{AttemptId, JobId, SetId};
 use tulpar_core::job::Ending;
+use tulpar_core::planner::Decision;
 use tulpar_exec::folder::Project;
 
 #[derive(Serialize)]
@@ -40,6 +41,9 @@ struct ExplainView {
     /// Why it was skipped, from itself to the root of it.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     chain: Vec<Link>,
+    /// What the planner decided about it.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    planned: Vec<Decision>,
     attempts: Vec<AttemptView>,
     /// Where the last failed attempt left its files.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -132,10 +136,19 @@ fn view(
         changed_files,
         reused_from: reused,
         blame: blame.filter(|_| state == State::Failed),
+        planned: decisions(replayed, job),
         chain: if state == State::Skipped { chain(project, replayed, job, causes) } else { Vec::new() },
         attempts,
         sandbox,
     })
+}
+
+/// What was recorded when the run was planned.
+fn decisions(replayed: &Replayed, job: JobId) -> Vec<Decision> {
+    let Ok(bytes) = std::fs::read(replayed.folder.decisions()) else { return Vec::new() };
+    let all: Vec<Decision> = serde_json::from_slice(&bytes).unwrap_or_default();
+    let name = replayed.name(job);
+    all.into_iter().filter(|decision| decision.about == name).collect()
 }
 
 /// A task that never asks the cache has no event that says why: it is the user's choice, in the plan.
@@ -275,6 +288,9 @@ fn show(replayed: &Replayed, view: &ExplainView) {
         Explanation::Settled { state, excused, .. } => show_settled(view, *state, *excused),
     }
     show_reason(view);
+    for decision in &view.planned {
+        print::line(&format!("Planned: {} ({})", decision.what, decision.why));
+    }
     show_changed_files(view);
     show_attempts(view);
     say_next(replayed, view);

@@ -31,6 +31,9 @@ pub(crate) fn run(folder: Option<&Path>, arguments: &RunArguments) -> Result<Exi
     let planned = planned(&project, &mut plan, &policy, &prepared.catalogue, arguments)?;
     let run = project.new_run(&plan.workflow.name)?;
     if let Some((laid_out, options)) = planned {
+        let decisions = serde_json::to_vec(&laid_out.decisions).expect("decisions are plain data");
+        let path = run.decisions();
+        std::fs::write(&path, decisions).map_err(|source| Failure::Write { path, source })?;
         plan = executable(&project, &run.name, laid_out, &prepared.catalogue, &options)?;
     }
     let workflow_file = match prepared.file.canonicalize() {

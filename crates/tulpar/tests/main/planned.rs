@@ -194,7 +194,7 @@ tasks:
 ",
     );
     scene.write("words.txt", "hello\n");
-    let mut running = scene.start(scene.command(&["run", "--data", "nonsharedfs"]));
+    let running = scene.start(scene.command(&["run", "--data", "nonsharedfs"]));
     wait_for("the second task is up", || scene.home("up").exists());
     running.signal("KILL");
     running.end();
