@@ -12,7 +12,7 @@ use crate::resources::Request;
 use crate::workflow::{
     Data, DataSource, FileSource, Hints, Input, Output, OutputKind, Run, Settings, Span, Task, Workflow,
 };
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
@@ -61,14 +61,14 @@ pub fn convert(instance: &Instance) -> (Workflow, Vec<Diagnostic>) {
                 Some(Output { name, path, kind, optional: false, temporary: false, register: false, size, span })
             })
             .collect();
-        let by_files: Vec<u32> = task.inputs.iter().filter_map(|file| makers[*file as usize]).collect();
+        let by_files: FxHashSet<u32> = task.inputs.iter().filter_map(|file| makers[*file as usize]).collect();
         let after = task.parents.iter().filter(|parent| !by_files.contains(parent));
         let milli_cpus = (task.cores * 1000.0).clamp(1.0, f64::from(u32::MAX)) as u32;
         let gpus = task.gpus.ceil().clamp(0.0, f64::from(u32::MAX)) as u32;
         let runtime = task.runtime.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
         let wanted = Settings {
             request: Request { milli_cpus, gpus, ..Request::default() },
-            hints: Hints { runtime, program: Some(task.kind.clone()), ..Hints::default() },
+            hints: Hints { runtime, program: Some(task.kind.clone()).filter(|kind| *kind != task.id), ..Hints::default() },
             ..Settings::default()
         };
         let settings = settings.entry(wanted).or_insert_with_key(|settings| Arc::new(settings.clone()));

@@ -101,7 +101,9 @@ fn the_native_workflow_has_the_recorded_commands() {
     tasks:
       a:
         out:
-          f: f
+          f: {path: f, size: 7 B}
+        kind: make
+        runtime: 0 ms
         run: "make -o f"
       b:
         in:
@@ -109,6 +111,7 @@ fn the_native_workflow_has_the_recorded_commands() {
           - g
         cpus: 1.5
         gpus: 2
+        runtime: 2500 ms
         run: "echo no command was recorded for b >&2; exit 1"
     "#);
 }

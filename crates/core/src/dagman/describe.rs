@@ -1,0 +1,381 @@
+//! From a node and its submit description to the jobs that it stands for.
+
+use super::codes::{MACRO, NO_EFFECT, NO_FILE, NO_PROGRAM, NOT_CARRIED, QUEUE, QUOTING, SHARED_FOLDER, TOO_MUCH};
+use super::dag::{Dag, Node, Submit};
+use super::draft::{Draft, InFile, OutFile, Program, has_symbol};
+use super::macros::Macros;
+use super::queue::{Jobs, parse as parse_queue};
+use super::report::{Place, Report};
+use super::settings::settings;
+use super::submit::{Description, Queued};
+use super::{Surroundings, paths, quoting};
+use crate::diagnostic::Diagnostic;
+use crate::pegasus::convert::names::Names;
+use crate::workflow::{Axis, AxisValues, Settings, Value};
+use rustc_hash::{FxHashMap, FxHashSet};
+use std::sync::Arc;
+
+/// Jobs of one node that differ in their input files become tasks of their own, but not more than this.
+const MOST_TASKS: usize = 100_000;
+
+pub(super) struct Describer<'a> {
+    pub(super) dag: &'a Dag,
+    pub(super) surroundings: &'a dyn Surroundings,
+    pub(super) report: &'a mut Report,
+    /// Of files and of the variables of task sets.
+    pub(super) names: &'a mut Names,
+    texts: FxHashMap<String, Option<Arc<str>>>,
+    known: FxHashSet<Arc<Settings>>,
+}
+
+/// The values of one `queue`, looked up by their names.
+pub(super) struct Values<'m, 'r> {
+    pub(super) macros: &'m Macros,
+    pub(super) surroundings: &'m dyn Surroundings,
+    pub(super) report: &'r mut Report,
+    pub(super) place: &'m Place,
+}
+
+impl Values<'_, '_> {
+    pub(super) fn get(&mut self, key: &str) -> Option<String> {
+        let value = self.macros.get(key)?;
+        Some(self.expanded(value))
+    }
+
+    pub(super) fn first(&mut self, keys: &[&str]) -> Option<String> {
+        keys.iter().find_map(|key| self.get(key))
+    }
+
+    fn truth(&mut self, key: &str, usual: bool) -> bool {
+        match self.get(key).map(|value| value.trim().to_ascii_lowercase()).as_deref() {
+            Some("true" | "yes" | "1" | "t") => true,
+            Some("false" | "no" | "0" | "f") => false,
+            _ => usual,
+        }
+    }
+
+    pub(super) fn expanded(&mut self, text: &str) -> String {
+        let expanded = self.macros.expand(text, self.surroundings);
+        for name in &expanded.undefined {
+            let message = format!("`$({name})` is set nowhere; nothing takes its place");
+            self.once(name, Diagnostic::warning(MACRO, None, message));
+        }
+        for name in &expanded.unknown {
+            let message = format!("`{name}` cannot be known here");
+            let help = "write the value itself";
+            self.once(name, Diagnostic::error(MACRO, None, message).help(help));
+        }
+        if expanded.too_long {
+            self.error(TOO_MUCH, "macros stand for each other without end".to_owned());
+        }
+        expanded.text
+    }
+
+    pub(super) fn error(&mut self, code: &'static str, message: String) {
+        self.report.once(self.place, message.clone(), Diagnostic::error(code, None, message));
+    }
+
+    pub(super) fn once(&mut self, about: &str, diagnostic: Diagnostic) {
+        self.report.once(self.place, about, diagnostic);
+    }
+}
+
+impl<'a> Describer<'a> {
+    pub(super) fn new(
+        dag: &'a Dag,
+        surroundings: &'a dyn Surroundings,
+        report: &'a mut Report,
+        names: &'a mut Names,
+    ) -> Self {
+        Self { dag, surroundings, report, names, texts: FxHashMap::default(), known: FxHashSet::default() }
+    }
+
+    /// The jobs of a node, at least one.
+    pub(super) fn drafts(&mut self, number: u32) -> Vec<Draft> {
+        let node = &self.dag.nodes[number as usize];
+        if node.noop {
+            return vec![self.empty(number)];
+        }
+        let Some((text, place)) = self.text(node) else { return vec![self.empty(number)] };
+        let mut macros = Macros::default();
+        for variable in node.variables.iter().filter(|variable| !variable.append) {
+            macros.set(&variable.name, &variable.value);
+        }
+        macros.set("JOB", &node.name);
+        let mut description = Description {
+            surroundings: self.surroundings,
+            report: self.report,
+            macros,
+            queued: Vec::new(),
+            attributes: Vec::new(),
+            folder: &node.folder,
+        };
+        description.read(&text, &place, 0);
+        let Description { macros, mut queued, attributes, .. } = description;
+        for (name, place) in attributes {
+            let message = format!("the attribute `{name}` of the job has no effect here");
+            self.report.once(&place, name, Diagnostic::warning(NO_EFFECT, None, message));
+        }
+        if queued.is_empty() {
+            let span = node.place.span;
+            queued.push(Queued { macros, statement: String::new(), place: Place { span, ..place } });
+        }
+        let mut drafts = Vec::new();
+        for mut found in queued {
+            for variable in node.variables.iter().filter(|variable| variable.append) {
+                found.macros.set(&variable.name, &variable.value);
+            }
+            found.macros.set("JOB", &node.name);
+            self.queued(number, found, &mut drafts);
+        }
+        if drafts.is_empty() {
+            drafts.push(self.empty(number));
+        }
+        drafts
+    }
+
+    /// The text of a description, and where it begins.
+    fn text(&mut self, node: &Node) -> Option<(Arc<str>, Place)> {
+        match &node.submit {
+            Submit::Inline(text, place) => Some((text.clone(), place.clone())),
+            Submit::File(path) => {
+                if !self.texts.contains_key(path) {
+                    let text = self.surroundings.text(path).map(Arc::from);
+                    if text.is_none() {
+                        let message = format!("there is no submit description `{path}`, which `{}` names", node.name);
+                        let help = "paths are relative to the folder of the DAG, or to DIR";
+                        self.report.push(&node.place, Diagnostic::error(NO_FILE, None, message).help(help));
+                    }
+                    self.texts.insert(path.clone(), text);
+                }
+                let text = self.texts.get(path).cloned().flatten()?;
+                Some((text, Place { file: Some(path.as_str().into()), line: 1, ..Place::default() }))
+            }
+        }
+    }
+
+    fn empty(&mut self, number: u32) -> Draft {
+        let node = &self.dag.nodes[number as usize];
+        Draft {
+            node: number,
+            name: node.name.clone(),
+            axes: Vec::new(),
+            program: Program::None,
+            arguments: Vec::new(),
+            stdin: None,
+            stdout: None,
+            stderr: None,
+            inputs: Vec::new(),
+            outputs: Vec::new(),
+            says_outputs: true,
+            settings: Arc::default(),
+            place: node.place.clone(),
+        }
+    }
+
+    fn queued(&mut self, number: u32, queued: Queued, drafts: &mut Vec<Draft>) {
+        let Queued { macros, statement, place } = queued;
+        let folder = self.dag.nodes[number as usize].folder.clone();
+        let mut values =
+            Values { macros: &macros, surroundings: self.surroundings, report: self.report, place: &place };
+        let statement = values.expanded(&statement);
+        let jobs = match parse_queue(&statement, &folder, self.surroundings) {
+            Ok(jobs) => jobs,
+            Err(why) => {
+                let message =
+                    format!("`queue {}` cannot be carried over: {why}", statement.lines().next().unwrap_or(""));
+                return self.report.error(&place, QUEUE, message);
+            }
+        };
+        let (names, rows) = match jobs {
+            Jobs::Count(0) => return,
+            Jobs::Count(1) => {
+                let draft = self.job(number, &macros, &place);
+                return drafts.push(draft);
+            }
+            Jobs::Count(count) => {
+                let axis = self.names.unique("Process");
+                let mut symbolic = macros.clone();
+                for name in ["Process", "ProcId", "Step"] {
+                    symbolic.symbol(name, &axis);
+                }
+                let mut draft = self.job(number, &symbolic, &place);
+                if !draft.differs_in_files() {
+                    let values = AxisValues::Range { first: 0, last: count as i64 - 1, step: 1 };
+                    draft.axes.push(Axis { names: vec![axis], values });
+                    return drafts.push(draft);
+                }
+                let rows = (0..count.min(MOST_TASKS as u64 + 1)).map(|number| vec![Value::Integer(number as i64)]);
+                (vec!["Process".to_owned()], rows.collect::<Vec<_>>())
+            }
+            Jobs::Rows { names, rows } => {
+                let mut symbolic = macros.clone();
+                let axes: Vec<String> = names.iter().map(|name| self.names.unique(name)).collect();
+                for (name, axis) in names.iter().zip(&axes) {
+                    symbolic.symbol(name, axis);
+                }
+                for (alias, of) in [("ProcId", "Process"), ("Row", "ItemIndex")] {
+                    if let Some(at) = names.iter().position(|name| name == of) {
+                        symbolic.symbol(alias, &axes[at]);
+                    }
+                }
+                let mut draft = self.job(number, &symbolic, &place);
+                if !draft.differs_in_files() {
+                    draft.axes.push(axis_of(&draft, &axes, rows));
+                    return drafts.push(draft);
+                }
+                (names, rows)
+            }
+        };
+        if rows.len() > MOST_TASKS {
+            let message = format!("more than {MOST_TASKS} jobs differ in their input files");
+            return self.report.error(&place, TOO_MUCH, message);
+        }
+        for (index, row) in rows.iter().enumerate() {
+            let mut concrete = macros.clone();
+            for (name, value) in names.iter().zip(row) {
+                concrete.set(name, &value.to_string());
+                match name.as_str() {
+                    "Process" => ["ProcId", "Step"].iter().for_each(|alias| concrete.set(alias, &value.to_string())),
+                    "ItemIndex" => concrete.set("Row", &value.to_string()),
+                    _ => {}
+                }
+            }
+            let mut draft = self.job(number, &concrete, &place);
+            draft.name = format!("{}_{index}", draft.name);
+            drafts.push(draft);
+        }
+    }
+
+    fn job(&mut self, number: u32, macros: &Macros, place: &Place) -> Draft {
+        let mut draft = self.empty(number);
+        let node = &self.dag.nodes[number as usize];
+        let mut values = Values { macros, surroundings: self.surroundings, report: self.report, place };
+        let folder = match values.first(&["initialdir", "initial_dir", "job_iwd", "iwd"]) {
+            Some(folder) if !folder.trim().is_empty() => paths::join(&node.folder, folder.trim()),
+            _ => node.folder.clone(),
+        };
+        draft.program = program(node, &mut values);
+        draft.arguments = match quoting::arguments(&values.first(&["arguments", "args"]).unwrap_or_default()) {
+            Ok(words) => words,
+            Err(why) => {
+                values.error(QUOTING, format!("the arguments cannot be read: {why}"));
+                Vec::new()
+            }
+        };
+        let stream = |path: Option<String>| -> Option<String> {
+            let path =
+                path.map(|path| path.trim().to_owned()).filter(|path| !path.is_empty() && path != "/dev/null")?;
+            Some(paths::join(&folder, &path))
+        };
+        draft.stdout = stream(values.first(&["output", "stdout"]));
+        draft.stderr = stream(values.first(&["error", "stderr"]));
+        draft.stdin = stream(values.first(&["input", "stdin"])).map(|path| in_file(&path, false));
+        let list = values.get("transfer_input_files").unwrap_or_default();
+        draft.inputs = split(&list).map(|path| in_file(&paths::join(&folder, path), path.ends_with('/'))).collect();
+        outputs(&mut draft, &folder, &mut values);
+        shared_folder(&draft, node, &mut values);
+        let settings = settings(node, &mut values);
+        draft.settings = match self.known.get(&settings) {
+            Some(known) => known.clone(),
+            None => {
+                let settings = Arc::new(settings);
+                self.known.insert(settings.clone());
+                settings
+            }
+        };
+        draft
+    }
+}
+
+fn split(list: &str) -> impl Iterator<Item = &str> {
+    list.trim().trim_matches('"').split([',', '\n']).map(str::trim).filter(|item| !item.is_empty())
+}
+
+fn in_file(path: &str, contents: bool) -> InFile {
+    InFile { path: path.to_owned(), name: paths::last(path).to_owned(), contents }
+}
+
+fn program(node: &Node, values: &mut Values<'_, '_>) -> Program {
+    const HERE: &[&str] = &["/bin/", "/sbin/", "/usr/", "/opt/", "/cvmfs/", "/nix/"];
+    let Some(path) = values.get("executable").map(|path| path.trim().to_owned()).filter(|path| !path.is_empty()) else {
+        if values.first(&["docker_image", "container_image"]).is_none() {
+            values.error(NO_PROGRAM, format!("`{}` has no executable", node.name));
+        } else {
+            let message = format!("`{}` runs what its image starts by itself, which is not carried over", node.name);
+            values.error(NO_PROGRAM, message);
+        }
+        return Program::None;
+    };
+    if HERE.iter().any(|folder| path.starts_with(folder)) {
+        return Program::There(path);
+    }
+    if values.truth("transfer_executable", true) {
+        return Program::Sent(paths::join(&node.folder, &path));
+    }
+    let in_image = values.first(&["docker_image", "container_image"]).is_some();
+    Program::There(if path.contains('/') || in_image { path } else { format!("./{path}") })
+}
+
+fn outputs(draft: &mut Draft, folder: &str, values: &mut Values<'_, '_>) {
+    let list = values.get("transfer_output_files");
+    draft.says_outputs = list.is_some();
+    let remaps: Vec<(String, String)> = values
+        .get("transfer_output_remaps")
+        .unwrap_or_default()
+        .trim()
+        .trim_matches('"')
+        .split(';')
+        .filter_map(|pair| pair.split_once('='))
+        .map(|(from, to)| (from.trim().to_owned(), to.trim().to_owned()))
+        .collect();
+    let list = list.unwrap_or_default();
+    let mut made: Vec<&str> = split(&list).collect();
+    // What is renamed is an output, even when nothing else says so.
+    made.extend(remaps.iter().map(|(from, _)| from.as_str()).filter(|from| !split(&list).any(|made| made == *from)));
+    for made in made {
+        let to = remaps.iter().find(|(from, _)| from == made).map(|(_, to)| to.as_str());
+        let to = to.unwrap_or_else(|| paths::last(made));
+        if paths::is_url(to) {
+            let message = format!("`{made}` is to go to `{to}`, which is not done");
+            values.once(to, Diagnostic::warning(NOT_CARRIED, None, message).help("results lie under `results/`"));
+        }
+        let path = if paths::is_url(to) { paths::last(made).to_owned() } else { to.to_owned() };
+        draft.outputs.push(OutFile {
+            made: paths::clean(made),
+            path: paths::join(folder, &path),
+            directory: made.ends_with('/'),
+        });
+    }
+}
+
+/// Without file transfer a job reads and writes where it likes.
+fn shared_folder(draft: &Draft, node: &Node, values: &mut Values<'_, '_>) {
+    let transfers = values.get("should_transfer_files").unwrap_or_default().trim().to_ascii_lowercase();
+    let silent = draft.inputs.is_empty() && draft.outputs.is_empty() && draft.stdin.is_none();
+    if transfers == "no" || (transfers != "yes" && silent && !draft.says_outputs) {
+        let message = format!(
+            "`{}` works in a folder that it shares with others; which files it reads and writes there cannot be known",
+            node.name
+        );
+        let help = "here it gets a folder of its own with its declared files: name them with `transfer_input_files` and `transfer_output_files`";
+        values.once("shared", Diagnostic::warning(SHARED_FOLDER, None, message).help(help));
+    }
+}
+
+/// Rows with only the columns that make a difference, and at least one.
+fn axis_of(draft: &Draft, axes: &[String], rows: Vec<Vec<Value>>) -> Axis {
+    let texts: Vec<&str> = draft.texts().collect();
+    let in_template = |axis: &str, text: &str| text.contains(&format!("{{{axis}}}"));
+    let used = |axis: &String| texts.iter().any(|text| has_symbol(text, axis) || in_template(axis, text));
+    let mut kept: Vec<usize> = (0..axes.len()).filter(|column| used(&axes[*column])).collect();
+    // The number of the job tells rows apart that are equal otherwise.
+    if !kept.contains(&(axes.len() - 1)) {
+        kept.push(axes.len() - 1);
+    }
+    let pick = |row: Vec<Value>| -> Vec<Value> { kept.iter().map(|column| row[*column].clone()).collect() };
+    Axis {
+        names: kept.iter().map(|column| axes[*column].clone()).collect(),
+        values: AxisValues::Rows(rows.into_iter().map(pick).collect()),
+    }
+}

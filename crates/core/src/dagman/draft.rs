@@ -1,0 +1,162 @@
+//! The jobs of nodes before they are connected: texts may hold symbols, files are known by their paths on the submit side.
+
+use super::macros::{CLOSE, CLUSTER, OPEN, RETRY};
+use super::report::Place;
+use crate::pegasus::convert::command::{escape, word};
+use crate::workflow::{Axis, Settings, Template};
+use std::sync::Arc;
+
+#[derive(Clone, Debug)]
+pub(super) struct Draft {
+    pub(super) node: u32,
+    /// What the task is to be called.
+    pub(super) name: String,
+    pub(super) axes: Vec<Axis>,
+    pub(super) program: Program,
+    pub(super) arguments: Vec<String>,
+    pub(super) stdin: Option<InFile>,
+    /// Paths on the submit side.
+    pub(super) stdout: Option<String>,
+    pub(super) stderr: Option<String>,
+    pub(super) inputs: Vec<InFile>,
+    pub(super) outputs: Vec<OutFile>,
+    /// False when HTCondor would bring back whatever is new.
+    pub(super) says_outputs: bool,
+    pub(super) settings: Arc<Settings>,
+    pub(super) place: Place,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Program {
+    /// No job: only scripts, or nothing at all.
+    None,
+    /// Sent along, from this path on the submit side.
+    Sent(String),
+    /// Run where it is.
+    There(String),
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct InFile {
+    /// On the submit side.
+    pub(super) path: String,
+    /// What the job calls it.
+    pub(super) name: String,
+    /// Of a directory, what is in it.
+    pub(super) contents: bool,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct OutFile {
+    /// Where the job leaves it.
+    pub(super) made: String,
+    /// On the submit side.
+    pub(super) path: String,
+    pub(super) directory: bool,
+}
+
+impl Draft {
+    /// Every text in which a symbol makes a difference only for the one job.
+    pub(super) fn texts(&self) -> impl Iterator<Item = &str> {
+        let outputs = self.outputs.iter().flat_map(|output| [output.made.as_str(), output.path.as_str()]);
+        let streams = [&self.stdout, &self.stderr].into_iter().flatten().map(String::as_str);
+        let variables = self.settings.environment.variables.values().map(|value| &*value.0);
+        self.arguments.iter().map(String::as_str).chain(outputs).chain(streams).chain(variables)
+    }
+
+    /// True when a symbol stands where a task set cannot have one.
+    pub(super) fn differs_in_files(&self) -> bool {
+        let files = self.inputs.iter().chain(&self.stdin).flat_map(|file| [file.path.as_str(), file.name.as_str()]);
+        let program = match &self.program {
+            Program::Sent(text) | Program::There(text) => Some(text.as_str()),
+            Program::None => None,
+        };
+        files.chain(program).any(|text| text.contains(OPEN))
+    }
+}
+
+pub(super) fn has_symbol(text: &str, symbol: &str) -> bool {
+    text.contains(&format!("{OPEN}{symbol}{CLOSE}"))
+}
+
+/// Symbols whose value only the attempt, or only HTCondor, knows.
+pub(super) fn is_late(text: &str) -> bool {
+    text.contains([RETRY, CLUSTER])
+}
+
+enum Piece<'t> {
+    Text(&'t str),
+    Symbol(&'t str),
+    Late(char),
+}
+
+fn pieces(text: &str) -> Vec<Piece<'_>> {
+    let mut found = Vec::new();
+    let mut rest = text;
+    while let Some(at) = rest.find([OPEN, RETRY, CLUSTER]) {
+        if at > 0 {
+            found.push(Piece::Text(&rest[..at]));
+        }
+        let letter = rest[at..].chars().next().unwrap_or(OPEN);
+        rest = &rest[at + letter.len_utf8()..];
+        if letter != OPEN {
+            found.push(Piece::Late(letter));
+        } else if let Some((name, after)) = rest.split_once(CLOSE) {
+            found.push(Piece::Symbol(name));
+            rest = after;
+        }
+    }
+    if !rest.is_empty() {
+        found.push(Piece::Text(rest));
+    }
+    found
+}
+
+/// As the user wrote it.
+pub(super) fn written(text: &str) -> String {
+    let mut out = String::new();
+    for piece in pieces(text) {
+        match piece {
+            Piece::Text(text) => out.push_str(text),
+            Piece::Symbol(name) => out.extend(["$(", name, ")"]),
+            Piece::Late(RETRY) => out.push_str("$(RETRY)"),
+            Piece::Late(_) => out.push_str("$(Cluster)"),
+        }
+    }
+    out
+}
+
+/// One word of a shell line, with symbols as `{name}`. `None` for doubled braces.
+pub(super) fn shell_word(text: &str) -> Option<String> {
+    let mut out = String::new();
+    for piece in pieces(text) {
+        match piece {
+            Piece::Text(text) => out.push_str(&escape(&word(text))?.0),
+            Piece::Symbol(name) => {
+                out.push('{');
+                out.push_str(name);
+                out.push('}');
+            }
+            Piece::Late(RETRY) => out.push_str("$((TULPAR_ATTEMPT - 1))"),
+            Piece::Late(_) => out.push('0'),
+        }
+    }
+    Some(if out.is_empty() { "''".to_owned() } else { out })
+}
+
+/// A path or value with symbols as `{name}`; late ones are 0.
+pub(super) fn template(text: &str) -> Option<Template> {
+    let mut out = String::new();
+    for piece in pieces(text) {
+        match piece {
+            Piece::Text(text) => out.push_str(&escape(text)?.0),
+            Piece::Symbol(name) => {
+                out.push('{');
+                out.push_str(name);
+                out.push('}');
+            }
+            Piece::Late(_) => out.push('0'),
+        }
+    }
+    Some(Template(out.into()))
+}

@@ -1,0 +1,68 @@
+//! Workflows of HTCondor's DAGMan: a `.dag` file and the submit descriptions that it names, into Tulpar's own workflow.
+//!
+//! It reads no file: whoever calls answers what [`Surroundings`] asks. What DAGMan or HTCondor could do and this cannot is
+//! a finding with a code of its own, never silence.
+
+mod codes;
+mod connect;
+mod convert;
+mod dag;
+mod describe;
+mod draft;
+mod lines;
+mod macros;
+mod parse;
+mod paths;
+mod queue;
+mod quoting;
+mod report;
+mod script;
+mod settings;
+mod submit;
+
+pub use codes::CODES;
+
+use crate::diagnostic::Diagnostic;
+use crate::workflow::Workflow;
+use report::Report;
+
+/// What a path leads to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Found {
+    Nothing,
+    File,
+    Directory,
+}
+
+/// What lies around a DAG. Paths are as the files write them, relative to the folder of the DAG.
+pub trait Surroundings {
+    /// The text of a submit description, splice, sub-DAG or included file.
+    fn text(&self, path: &str) -> Option<String>;
+    fn found(&self, path: &str) -> Found;
+    /// The paths that a pattern with `*` or `?` matches, sorted.
+    fn matching(&self, pattern: &str) -> Vec<String>;
+    /// `$ENV(NAME)`.
+    fn variable(&self, name: &str) -> Option<String>;
+}
+
+/// True for a text whose first command is one of DAGMan's.
+pub fn is_dag(text: &str) -> bool {
+    let mut lines = text.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with('#'));
+    lines.next().is_some_and(|line| {
+        let mut words = line.split_whitespace();
+        let command = words.next().unwrap_or_default();
+        !command.ends_with(':') && words.next().is_some_and(|word| word != "=") && parse::is_command(command)
+    })
+}
+
+/// The workflow as Tulpar runs it; `name` is the name of the DAG file, without its folder.
+pub fn read(name: &str, text: &str, surroundings: &dyn Surroundings) -> (Option<Workflow>, Vec<Diagnostic>) {
+    let mut report = Report::default();
+    let dag = parse::parse(text, surroundings, &mut report);
+    let workflow = dag.map(|dag| {
+        let name = name.rsplit('/').next().unwrap_or(name);
+        let name = name.strip_suffix(".dag").unwrap_or(name);
+        convert::convert(name, &dag, surroundings, &mut report)
+    });
+    (workflow, report.finish())
+}

@@ -1,0 +1,134 @@
+//! `queue` in all of its forms: how many jobs, and what differs between them.
+
+use super::Surroundings;
+use super::lines::word;
+use super::paths;
+use crate::workflow::Value;
+
+/// More jobs of one node are no workflow.
+pub(super) const MOST_JOBS: u64 = 10_000_000;
+const MOST_ROWS: usize = 1_000_000;
+
+#[derive(Debug, PartialEq)]
+pub(super) enum Jobs {
+    /// So many, told apart by their number alone.
+    Count(u64),
+    /// One for each row, with the names of its columns; the last is the number of the job.
+    Rows { names: Vec<String>, rows: Vec<Vec<Value>> },
+}
+
+/// The statement has its macros in place already.
+pub(super) fn parse(statement: &str, folder: &str, surroundings: &dyn Surroundings) -> Result<Jobs, String> {
+    let (mut head, mut rest) = (Vec::new(), statement.trim());
+    let mut form = None;
+    while !rest.is_empty() {
+        // `from(` and `in(` are written too.
+        let (first, after) = match rest.find(|letter: char| letter.is_whitespace() || letter == '(') {
+            Some(end) if end > 0 => (&rest[..end], rest[end..].trim_start()),
+            _ => word(rest),
+        };
+        match first.to_ascii_lowercase().as_str() {
+            keyword @ ("in" | "from" | "matching") => {
+                form = Some((keyword.to_owned(), after));
+                break;
+            }
+            _ => head.push(first),
+        }
+        rest = after;
+    }
+    let head = head.join(" ");
+    let mut words = head.split([' ', ',']).filter(|word| !word.is_empty()).peekable();
+    let mut count = 1;
+    if let Some(number) = words.peek().and_then(|word| word.parse::<u64>().ok()) {
+        count = number;
+        words.next();
+    }
+    let mut names: Vec<String> = words.map(str::to_owned).collect();
+    let Some((form, list)) = form else {
+        return match names.first() {
+            None if count <= MOST_JOBS => Ok(Jobs::Count(count)),
+            None => Err(format!("{count} jobs are more than {MOST_JOBS}")),
+            Some(name) => Err(format!("`{name}` is neither a number nor a list")),
+        };
+    };
+    if names.is_empty() {
+        names.push("Item".to_owned());
+    }
+    if list.starts_with('[') {
+        return Err("slices like `[1:5]` are not carried over; write the items".to_owned());
+    }
+    let items: Vec<String> = match form.as_str() {
+        "in" => listed(list).split([',', ' ', '\t', '\n']).filter(|item| !item.is_empty()).map(str::to_owned).collect(),
+        "from" => lines(list, folder, surroundings)?,
+        _ => {
+            let mut list = listed(list);
+            for kind in ["files", "dirs", "any"] {
+                list = list.trim_start();
+                if let Some(rest) = list.strip_prefix(kind).filter(|rest| rest.starts_with([' ', '('])) {
+                    list = listed(rest.trim_start());
+                }
+            }
+            let patterns = list.split([',', ' ', '\t', '\n']).filter(|item| !item.is_empty());
+            let strip = |path: String| match path.strip_prefix(&format!("{folder}/")) {
+                Some(inside) if !folder.is_empty() => inside.to_owned(),
+                _ => path,
+            };
+            patterns.flat_map(|pattern| surroundings.matching(&paths::join(folder, pattern))).map(strip).collect()
+        }
+    };
+    if items.is_empty() {
+        return Err("it stands for no job at all".to_owned());
+    }
+    let total = items.len().saturating_mul(usize::try_from(count).unwrap_or(usize::MAX));
+    if total > MOST_ROWS {
+        return Err(format!("{total} jobs from a list are more than {MOST_ROWS}"));
+    }
+    let mut rows = Vec::with_capacity(total);
+    for (index, item) in items.iter().enumerate() {
+        let values = columns(item, names.len());
+        for step in 0..count {
+            let mut row: Vec<Value> = values.iter().map(|value| Value::from_text(value)).collect();
+            let number = (index as u64 * count + step) as i64;
+            row.extend([Value::Integer(index as i64), Value::Integer(step as i64), Value::Integer(number)]);
+            rows.push(row);
+        }
+    }
+    names.extend(["ItemIndex", "Step", "Process"].map(str::to_owned));
+    Ok(Jobs::Rows { names, rows })
+}
+
+/// Without the parentheses around it.
+fn listed(text: &str) -> &str {
+    let text = text.trim();
+    text.strip_prefix('(').and_then(|inside| inside.strip_suffix(')')).unwrap_or(text)
+}
+
+fn lines(list: &str, folder: &str, surroundings: &dyn Surroundings) -> Result<Vec<String>, String> {
+    let text = match list.starts_with('(') {
+        true => listed(list).to_owned(),
+        false if list.trim_end().ends_with('|') => return Err("a program would have to be run for the list".to_owned()),
+        false => {
+            let path = paths::join(folder, list.trim().trim_matches('"'));
+            surroundings.text(&path).ok_or_else(|| format!("there is no file `{path}`"))?
+        }
+    };
+    let lines = text.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with('#'));
+    Ok(lines.map(str::to_owned).collect())
+}
+
+/// One value for each name: separated by commas or spaces, the last one takes what is left.
+fn columns(item: &str, count: usize) -> Vec<String> {
+    if count == 1 {
+        return vec![item.trim().to_owned()];
+    }
+    let mut rest = item.trim();
+    let mut found = Vec::with_capacity(count);
+    for _ in 1..count {
+        let end = rest.find(|letter: char| letter == ',' || letter.is_whitespace()).unwrap_or(rest.len());
+        found.push(rest[..end].to_owned());
+        let after = rest[end..].trim_start();
+        rest = after.strip_prefix(',').unwrap_or(after).trim_start();
+    }
+    found.push(rest.trim().to_owned());
+    found
+}

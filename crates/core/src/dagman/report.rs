@@ -1,0 +1,76 @@
+//! Findings about several files at once. Those about another file than the DAG name it and its line.
+
+use crate::diagnostic::{Diagnostic, Findings, Severity};
+use crate::workflow::Span;
+use rustc_hash::FxHashMap;
+use std::sync::Arc;
+
+/// Where something is written.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Place {
+    /// `None` is the DAG itself, the only text that spans point into.
+    pub(super) file: Option<Arc<str>>,
+    pub(super) line: usize,
+    pub(super) span: Span,
+}
+
+/// Findings that differ only in the node are one finding with a count.
+struct Said {
+    diagnostic: Diagnostic,
+    more: usize,
+}
+
+#[derive(Default)]
+pub(super) struct Report {
+    findings: Findings,
+    counted: FxHashMap<(&'static str, String), usize>,
+    said: Vec<Said>,
+}
+
+impl Report {
+    pub(super) fn error(&mut self, place: &Place, code: &'static str, message: impl Into<String>) {
+        self.findings.push(placed(Diagnostic::error(code, None, message), place));
+    }
+
+    pub(super) fn warning(&mut self, place: &Place, code: &'static str, message: impl Into<String>) {
+        self.findings.push(placed(Diagnostic::warning(code, None, message), place));
+    }
+
+    pub(super) fn push(&mut self, place: &Place, diagnostic: Diagnostic) {
+        self.findings.push(placed(diagnostic, place));
+    }
+
+    /// Says the first of many in full, and of the others only how many there are. `about` tells kinds apart.
+    pub(super) fn once(&mut self, place: &Place, about: impl Into<String>, diagnostic: Diagnostic) {
+        match self.counted.entry((diagnostic.code, about.into())) {
+            std::collections::hash_map::Entry::Occupied(known) => self.said[*known.get()].more += 1,
+            std::collections::hash_map::Entry::Vacant(free) => {
+                free.insert(self.said.len());
+                self.said.push(Said { diagnostic: placed(diagnostic, place), more: 0 });
+            }
+        }
+    }
+
+    pub(super) fn has_errors(&self) -> bool {
+        let error = |said: &Said| said.diagnostic.severity == Severity::Error;
+        self.findings.has_errors() || self.said.iter().any(error)
+    }
+
+    pub(super) fn finish(mut self) -> Vec<Diagnostic> {
+        for Said { mut diagnostic, more } in self.said {
+            if more > 0 {
+                diagnostic.message = format!("{} (and {more} more like this)", diagnostic.message);
+            }
+            self.findings.push(diagnostic);
+        }
+        self.findings.finish()
+    }
+}
+
+fn placed(mut diagnostic: Diagnostic, place: &Place) -> Diagnostic {
+    match &place.file {
+        Some(file) => diagnostic.message = format!("{file}:{}: {}", place.line, diagnostic.message),
+        None => diagnostic.span = Some(place.span),
+    }
+    diagnostic
+}
