@@ -70,14 +70,15 @@ impl Engine {
         let mut next = request.clone();
         for wanted in &retry.expressions {
             let names = |name: &str| {
-                Some(match name {
-                    "memory" => request.memory.0 as f64 / MEBIBYTE,
-                    "diskspace" => request.disk.0 as f64 / MEBIBYTE,
-                    "cores" => f64::from(request.milli_cpus) / 1000.0,
-                    "gpus" => f64::from(request.gpus),
-                    "runtime" => request.time.unwrap_or_default().as_secs_f64(),
-                    "attempt" => f64::from(attempt),
-                    _ => return None,
+                if name == "attempt" {
+                    return Some(f64::from(attempt));
+                }
+                Some(match Quantity::from_name(name)? {
+                    Quantity::Memory => request.memory.0 as f64 / MEBIBYTE,
+                    Quantity::Disk => request.disk.0 as f64 / MEBIBYTE,
+                    Quantity::Cores => f64::from(request.milli_cpus) / 1000.0,
+                    Quantity::Gpus => f64::from(request.gpus),
+                    Quantity::Time => request.time.unwrap_or_default().as_secs_f64(),
                 })
             };
             let Ok(value) = expression::evaluate(&wanted.text, &names) else { continue };

@@ -2,7 +2,7 @@
 //! are held to these tables.
 
 /// At the top of a workflow.
-pub const TOP: &[&str] = &["workflow", "about", "params", "data", "defaults", "groups", "tasks"];
+pub const TOP: &[&str] = &["workflow", "about", "params", "data", "defaults", "groups", "hooks", "tasks"];
 
 /// What a task says beside its settings.
 pub const TASK: &[&str] = &["about", "for", "in", "out", "after", "run", "when", "group"];
@@ -29,6 +29,7 @@ pub const SETTINGS: &[&str] = &[
     "cache",
     "priority",
     "grace",
+    "hooks",
     "programs",
     "site",
     "runtime",
@@ -43,7 +44,10 @@ pub const DATA: &[&str] = &["path", "manifest", "url", "files", "replica"];
 pub const INPUT: &[&str] = &["from", "bypass", "program"];
 /// Of an output that is a map.
 pub const OUTPUT: &[&str] = &["path", "optional", "temp", "size", "register"];
-pub const RETRY: &[&str] = &["times", "on", "pause", "memory", "time"];
+pub const RETRY: &[&str] = &["times", "on", "pause", "memory", "time", "ask"];
+/// Of `ask` in `retry`.
+pub const ASK: &[&str] = &["memory", "disk", "cpus", "gpus", "time"];
+pub const HOOKS: &[&str] = &["start", "end", "success", "error", "all"];
 pub const RETRY_ON: &[&str] = &["out_of_memory", "out_of_time", "evicted", "failure"];
 pub const CHECKPOINT: &[&str] = &["files", "keep", "best"];
 pub const CLUSTER: &[&str] = &["size", "count", "runtime"];

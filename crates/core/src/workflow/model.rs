@@ -488,6 +488,28 @@ pub enum Quantity {
 }
 
 impl Quantity {
+    /// With our name or with Pegasus'.
+    pub fn from_name(name: &str) -> Option<Self> {
+        Some(match name {
+            "memory" => Self::Memory,
+            "disk" | "diskspace" => Self::Disk,
+            "cpus" | "cores" => Self::Cores,
+            "gpus" => Self::Gpus,
+            "time" | "runtime" => Self::Time,
+            _ => return None,
+        })
+    }
+
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Memory => "memory",
+            Self::Disk => "disk",
+            Self::Cores => "cpus",
+            Self::Gpus => "gpus",
+            Self::Time => "time",
+        }
+    }
+
     /// With the names that Pegasus' profiles have.
     pub const ALL: [(&'static str, Self); 5] = [
         ("memory", Self::Memory),

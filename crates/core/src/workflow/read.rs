@@ -6,7 +6,7 @@
 use super::axes::{self, AxisPlaces};
 use super::index::{Head, Index};
 use super::reader::Reader;
-use super::settings::{Interner, Layer};
+use super::settings::{self, Interner, Layer};
 use super::task::{self, Common};
 use super::{Span, Task, Workflow, declarations, keys, outputs};
 use crate::diagnostic::{Diagnostic, MISSING_KEY};
@@ -38,6 +38,7 @@ struct Top<'d> {
     data: Option<Node<'d>>,
     defaults: Option<Node<'d>>,
     groups: Option<Node<'d>>,
+    hooks: Option<Node<'d>>,
     tasks: Option<Node<'d>>,
 }
 
@@ -52,6 +53,7 @@ fn decode(reader: &mut Reader, document: &Document<'_>, overrides: &BTreeMap<Str
             Some("data") => &mut top.data,
             Some("defaults") => &mut top.defaults,
             Some("groups") => &mut top.groups,
+            Some("hooks") => &mut top.hooks,
             Some("tasks") => &mut top.tasks,
             _ => {
                 reader.unknown_key(key, "a workflow", &[keys::TOP]);
@@ -83,6 +85,7 @@ fn decode(reader: &mut Reader, document: &Document<'_>, overrides: &BTreeMap<Str
         let Some(name) = reader.name(key, "a group") else { continue };
         groups.insert(name, Layer::read_all(reader, value, &format!("the group `{name}`")));
     }
+    let hooks = top.hooks.map(|node| settings::hooks(reader, node)).unwrap_or_default();
     let Some(tasks) = top.tasks.filter(|node| !node.is_null()) else {
         reader.report(
             Diagnostic::error(MISSING_KEY, start, "the workflow has no tasks")
@@ -111,7 +114,7 @@ fn decode(reader: &mut Reader, document: &Document<'_>, overrides: &BTreeMap<Str
     }
     axes::check(reader, &decoded, &axis_places);
     let params = std::mem::take(&mut reader.params);
-    Some(Workflow { name, doc, params, data, tasks: decoded, hooks: Vec::new(), places: interner.places })
+    Some(Workflow { name, doc, params, data, tasks: decoded, hooks, places: interner.places })
 }
 
 /// The first pass: names and outputs of all tasks.

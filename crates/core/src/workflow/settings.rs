@@ -2,10 +2,12 @@
 //!
 //! Equal settings are shared, so that a million tasks that say the same cost one.
 
+use super::expression::ExpressionError;
 use super::reader::{Reader, list, place};
 use super::template::is_identifier;
 use super::{
-    Best, Caching, Checkpoint, ClusterHint, Places, Program, Retry, RetryOn, Settings, Span, Template, Tolerance, keys,
+    Best, Caching, Checkpoint, ClusterHint, Hook, Occasion, Places, Program, Quantity, Retry, RetryExpression, RetryOn,
+    Settings, Span, Template, Tolerance, expression, keys,
 };
 use crate::diagnostic::{BAD_NAME, BAD_VALUE, CONFLICT, Diagnostic, QUANTITY, did_you_mean};
 use crate::units::{
@@ -49,6 +51,7 @@ pub(super) struct Layer {
     cache: Option<Caching>,
     priority: Option<i32>,
     grace: Option<Duration>,
+    hooks: Option<Vec<Hook>>,
     programs: Option<Vec<String>>,
     site: Option<String>,
     runtime: Option<Duration>,
@@ -115,6 +118,7 @@ impl Layer {
             }
             "time" => self.time = duration(reader, name, value),
             "grace" => self.grace = duration(reader, name, value),
+            "hooks" => self.hooks = Some(hooks(reader, value)),
             "shell" => self.shell = reader.bound_text(value, "`shell`").map(|text| text.into_owned()),
             "container" | "venv" | "conda" => self.software(reader, name, key, value),
             "env" => self.environment(reader, value),
@@ -244,6 +248,7 @@ impl Layer {
         set(&mut settings.cache, &self.cache);
         set(&mut settings.priority, &self.priority);
         settings.grace = self.grace.or(settings.grace);
+        set(&mut settings.hooks, &self.hooks);
     }
 }
 
@@ -287,6 +292,7 @@ fn retry(reader: &mut Reader, node: Node<'_>) -> Option<Retry> {
             Some("pause") => retry.pause = duration(reader, "pause", value).unwrap_or(retry.pause),
             Some("memory") => retry.memory_percent = factor(reader, "memory", value).unwrap_or(retry.memory_percent),
             Some("time") => retry.time_percent = factor(reader, "time", value).unwrap_or(retry.time_percent),
+            Some("ask") => retry.expressions = expressions(reader, value),
             Some("on") => {
                 let words = reader.words(value, "`on`");
                 retry.on = words.into_iter().filter_map(|(node, word)| retry_on(reader, node, word)).collect();
@@ -295,6 +301,45 @@ fn retry(reader: &mut Reader, node: Node<'_>) -> Option<Retry> {
         }
     }
     Some(retry)
+}
+
+/// `{memory: memory * 2}`: what the next try asks for.
+fn expressions(reader: &mut Reader, node: Node<'_>) -> Vec<RetryExpression> {
+    let mut found = Vec::new();
+    for (key, value) in reader.map(node, "`ask`").into_iter().flatten() {
+        let Some(what) = key.text().and_then(Quantity::from_name) else {
+            reader.unknown_key(key, "`ask`", &[keys::ASK]);
+            continue;
+        };
+        let Some(text) = reader.bound_text(value, "an expression") else { continue };
+        let known = |name: &str| (name == "attempt" || Quantity::from_name(name).is_some()).then_some(1.0);
+        match expression::evaluate(&text, &known) {
+            // A number that is none for these values may be one for others.
+            Ok(_) | Err(ExpressionError::NoNumber) => found.push(RetryExpression { what, text: text.into_owned() }),
+            Err(error) => reader.report(
+                Diagnostic::error(BAD_VALUE, value.span(), format!("`{text}` says nothing: {error}"))
+                    .help("write for example `memory * 2 if attempt > 1 else memory`; memory and disk are in MiB, time in seconds"),
+            ),
+        }
+    }
+    found
+}
+
+/// `{error: mail me}`: commands by occasion, one or several each.
+pub(super) fn hooks(reader: &mut Reader, node: Node<'_>) -> Vec<Hook> {
+    let mut found = Vec::new();
+    for (key, value) in reader.map(node, "`hooks`").into_iter().flatten() {
+        match key.text().and_then(Occasion::from_name) {
+            Some(on) => {
+                for (node, _) in reader.words(value, "a hook") {
+                    let run = reader.bound_text(node, "a hook").map(|text| text.into_owned());
+                    found.extend(run.map(|run| Hook { on, run }));
+                }
+            }
+            None => reader.unknown_key(key, "`hooks`", &[keys::HOOKS]),
+        }
+    }
+    found
 }
 
 fn retry_on(reader: &mut Reader, node: Node<'_>, word: &str) -> Option<RetryOn> {

@@ -38,6 +38,7 @@ pub fn write(workflow: &Workflow) -> String {
             settings_of(&mut out, settings, 4);
         }
     }
+    super::write_settings::hooks(&mut out, &workflow.hooks, 0);
     out.push_str("tasks:\n");
     workflow.tasks.iter().for_each(|found| task(&mut out, workflow, found, &groups));
     out

@@ -1,7 +1,7 @@
 //! The settings of a task or group as text, without those that everyone has anyway.
 
 use super::write::{escaped, quoted, scalar};
-use super::{Best, Caching, Checkpoint, ClusterHint, Retry, RetryOn, Settings, Tolerance};
+use super::{Best, Caching, Checkpoint, ClusterHint, Hook, Occasion, Retry, RetryOn, Settings, Tolerance};
 use crate::units::Bytes;
 use std::fmt::Write as _;
 use std::time::Duration;
@@ -87,11 +87,29 @@ pub(super) fn write(out: &mut String, settings: &Settings, indent: usize) {
     if let Some(hint) = hints.cluster {
         line("cluster", cluster(hint));
     }
+    hooks(out, &settings.hooks, indent);
     if !environment.variables.is_empty() {
         let _ = writeln!(out, "{:indent$}env:", "");
         for (name, value) in &environment.variables {
             let _ = writeln!(out, "{:indent$}  {name}: {}", "", quoted(&value.0));
         }
+    }
+}
+
+/// In the order of occasions; several commands for one are a list.
+pub(super) fn hooks(out: &mut String, hooks: &[Hook], indent: usize) {
+    if hooks.is_empty() {
+        return;
+    }
+    let _ = writeln!(out, "{:indent$}hooks:", "");
+    let mut written: Vec<Occasion> = Vec::new();
+    for hook in hooks {
+        if written.contains(&hook.on) {
+            continue;
+        }
+        written.push(hook.on);
+        let lines = hooks.iter().filter(|other| other.on == hook.on).map(|other| quoted(&escaped(&other.run)));
+        let _ = writeln!(out, "{:indent$}  {}: [{}]", "", hook.on.name(), lines.collect::<Vec<_>>().join(", "));
     }
 }
 
@@ -122,6 +140,13 @@ fn retry(retry: &Retry) -> String {
     }
     if retry.time_percent != usual.time_percent {
         parts.push(format!("time: {}%", retry.time_percent));
+    }
+    if !retry.expressions.is_empty() {
+        let asked = retry
+            .expressions
+            .iter()
+            .map(|wanted| format!("{}: {}", wanted.what.name(), quoted(&escaped(&wanted.text))));
+        parts.push(format!("ask: {{{}}}", asked.collect::<Vec<_>>().join(", ")));
     }
     format!("{{{}}}", parts.join(", "))
 }

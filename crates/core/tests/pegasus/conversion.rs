@@ -252,10 +252,8 @@ jobs: [{id: a, name: x, uses: [{lfn: state.txt, type: checkpoint}, {lfn: o, type
 /// The line of the task with this name.
 fn line<'w>(workflow: &'w Workflow, name: &str) -> &'w str {
     let task = workflow.tasks.iter().find(|task| task.name == name).expect("a task");
-    match &task.run {
-        Run::Shell(line) => &line.0,
-        Run::Arguments(_) | Run::Planned(_) => panic!("no shell line"),
-    }
+    let Run::Shell(line) = &task.run else { panic!("a shell line") };
+    &line.0
 }
 
 const PROGRAMS: &str = "transformations: [{name: x, sites: [{name: local, pfn: /bin/x, type: installed}], hooks: {shell: [{_on: all, cmd: tell}]}}]";
@@ -362,7 +360,7 @@ set -e"
     let hook = |on, run: &str| workflow::Hook { on, run: run.into() };
     assert_eq!(workflow.hooks, [hook(workflow::Occasion::Error, "mail me")]);
     let settings = &workflow.tasks[0].settings;
-    assert_eq!(settings.hooks, [hook(workflow::Occasion::All, "tell"), hook(workflow::Occasion::Start, "begin")]);
+    assert_eq!(settings.hooks, [hook(workflow::Occasion::Start, "begin"), hook(workflow::Occasion::All, "tell")]);
     let expected = workflow::RetryExpression {
         what: workflow::Quantity::Memory,
         text: "memory * 2 if attempt > 1 else memory".into(),

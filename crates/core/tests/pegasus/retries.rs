@@ -1,6 +1,7 @@
-//! `.expr` profiles in the engine: what the attempts of a job ask for.
+//! `.expr` profiles in the engine: what the attempts of a job ask for; and the same, with hooks, in the native language.
 
 use super::conversion::convert;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use tulpar_core::catalogue;
 use tulpar_core::engine::{Engine, Policy};
@@ -9,6 +10,7 @@ use tulpar_core::job::{Ending, Report, Usage};
 use tulpar_core::plan::Plan;
 use tulpar_core::resources::Request;
 use tulpar_core::units::Timestamp;
+use tulpar_core::workflow::{self, Hook, Occasion, Quantity, RetryExpression};
 
 /// What each attempt asks for when all of them end like this.
 fn requests(profiles: &str, ending: &Ending) -> Vec<Request> {
@@ -41,7 +43,7 @@ fn requests(profiles: &str, ending: &Ending) -> Vec<Request> {
                     usage: Usage::default(),
                     outputs: Vec::new(),
                     stderr_tail: String::new(),
-                    script: None,
+                    script: Default::default(),
                 };
                 inputs.push(Input::Ended { attempt, report: Box::new(report) });
             }
@@ -59,8 +61,7 @@ fn mebibytes(requests: &[Request]) -> Vec<u64> {
 
 #[test]
 fn each_attempt_asks_for_what_the_expression_says() {
-    let profiles =
-        "memory: 100, memory.expr: memory * 3 if attempt > 1 else memory + 1, cores: 1, cores.expr: min(cores + 1, 3)";
+    let profiles = "memory: 100, memory.expr: memory * 3 if attempt > 1 else memory + 1, cores: 1, cores.expr: 'min(cores + 1, 3)'";
     let asked = requests(profiles, &Ending::Exit(1));
     assert_eq!(mebibytes(&asked), [100, 101, 303, 909]);
     let cores: Vec<u32> = asked.iter().map(|request| request.milli_cpus / 1000).collect();
@@ -77,4 +78,43 @@ fn an_expression_wins_over_the_usual_growth_and_never_over_the_nodes() {
     let asked = requests("runtime: 400, runtime.expr: runtime * 2 / (attempt - 1)", &Ending::Exit(1));
     let seconds: Vec<u64> = asked.iter().filter_map(|request| request.time).map(|time| time.as_secs()).collect();
     assert_eq!(seconds, [400, 400, 800, 800], "a value that is no number changes nothing");
+}
+
+#[test]
+fn hooks_and_expressions_have_words_in_the_native_language() {
+    let text = r#"
+workflow: native
+hooks: {start: date, error: [mail me, "mail {{you}}"]}
+defaults: {hooks: {end: log}}
+tasks:
+  a: {run: "true", retry: {times: 3, ask: {memory: memory * 2, cpus: 2 if attempt > 1 else cpus}}}
+  b: {run: "true", hooks: {all: [one, two]}}
+"#;
+    let (read, findings) = workflow::read(text, &BTreeMap::new());
+    assert_eq!(findings, []);
+    let read = read.expect("a workflow");
+    let hook = |on, run: &str| Hook { on, run: run.into() };
+    let expected =
+        [hook(Occasion::Start, "date"), hook(Occasion::Error, "mail me"), hook(Occasion::Error, "mail {you}")];
+    assert_eq!(read.hooks, expected);
+    assert_eq!(read.tasks[0].settings.hooks, [hook(Occasion::End, "log")]);
+    assert_eq!(read.tasks[1].settings.hooks, [hook(Occasion::All, "one"), hook(Occasion::All, "two")]);
+    let asked = |what, text: &str| RetryExpression { what, text: text.into() };
+    let expected = [asked(Quantity::Memory, "memory * 2"), asked(Quantity::Cores, "2 if attempt > 1 else cpus")];
+    assert_eq!(read.tasks[0].settings.retry.expressions, expected);
+    let (again, _) = workflow::read(&workflow::write(&read), &BTreeMap::new());
+    let again = again.expect("a workflow");
+    assert_eq!(again.hooks, read.hooks);
+    assert_eq!(again.tasks[0].settings, read.tasks[0].settings);
+    let bad = "workflow: bad\ntasks: {a: {run: x, hooks: {failure: y}, retry: {ask: {memory: open(1), size: 1}}}}\n";
+    let (_, findings) = workflow::read(bad, &BTreeMap::new());
+    let said: Vec<&str> = findings.iter().map(|finding| finding.message.as_str()).collect();
+    assert_eq!(
+        said,
+        [
+            "`hooks` has no key `failure`",
+            "`open(1)` says nothing: there is no function `open`",
+            "`ask` has no key `size`"
+        ]
+    );
 }

@@ -124,7 +124,7 @@ fn lose_mark() {
 fn prepare(outer: &Outer, sandbox: &Path, arguments: &SubWorkflowArguments) -> Result<Plan, Failure> {
     let file = sandbox.join(&arguments.file);
     let text = settings::read(&file)?;
-    if !is_pegasus(&text) {
+    if !is_pegasus(&text) && !tulpar_core::dax3::is_dax(&text) {
         return Err(Failure::usage_with(
             format!("{} is no Pegasus workflow: it has no key `pegasus`", arguments.file),
             "a sub-workflow is written like the workflow that it belongs to",

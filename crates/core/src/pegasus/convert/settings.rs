@@ -267,7 +267,10 @@ fn script(profiles: &Profiles, kind: &str) -> Option<String> {
 pub(super) fn hooks<'h>(written: impl IntoIterator<Item = &'h Hook>) -> Vec<crate::workflow::Hook> {
     let known = |hook: &Hook| Occasion::from_name(&hook.on).filter(|_| !hook.command.trim().is_empty());
     let hook = |hook: &'h Hook| Some(crate::workflow::Hook { on: known(hook)?, run: hook.command.clone() });
-    written.into_iter().filter_map(hook).collect()
+    let mut hooks: Vec<crate::workflow::Hook> = written.into_iter().filter_map(hook).collect();
+    // As the native language has them.
+    hooks.sort_by_key(|hook| hook.on);
+    hooks
 }
 
 /// A workflow inside a workflow knows itself what is done already, and needs time to end what runs in it.
