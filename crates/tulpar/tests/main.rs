@@ -5,6 +5,8 @@ mod main {
     mod catalogues;
     mod choosing;
     mod crash;
+    mod dagman;
+    mod dax3;
     mod demo;
     mod docs;
     mod failing;
@@ -16,4 +18,5 @@ mod main {
     mod planned;
     mod pretended;
     mod reuse;
+    mod wfformat;
 }

@@ -1,6 +1,6 @@
 //! `tulpar import`: a workflow of another system in Tulpar's own language.
 
-use super::pegasus;
+use super::foreign::{self, Format};
 use super::prepare::project_of;
 use crate::arguments::ImportArguments;
 use crate::failure::{Exit, Failure};
@@ -8,23 +8,25 @@ use crate::findings::{self, Text};
 use crate::{print, settings};
 use std::path::Path;
 use std::process::ExitCode;
-use tulpar_core::pegasus::is_pegasus;
 use tulpar_core::workflow::{self, DataSource, Workflow};
 
 pub(crate) fn import(folder: Option<&Path>, arguments: &ImportArguments) -> Result<ExitCode, Failure> {
     let here = folder.unwrap_or(Path::new("."));
     let file = here.join(&arguments.file);
     let text = settings::read(&file)?;
-    if !is_pegasus(&text) {
+    let format = Format::of(&text);
+    if format == Format::Native {
+        let other = "nor a DAX, a DAGMan file or a WfFormat instance";
         return Err(Failure::usage_with(
-            format!("{} is not a Pegasus workflow: it has no key `pegasus`", file.display()),
-            "workflows of Tulpar need no conversion; other formats are not read yet",
+            format!("{} is not a Pegasus workflow, {other}", file.display()),
+            "workflows of Tulpar need no conversion; other formats are not read",
         ));
     }
     let project = project_of(&file)?;
     let name = file.display().to_string();
     let conf = arguments.conf.as_ref().map(|conf| here.join(conf));
-    let converted = pegasus::read(project.root(), &name, &text, conf.as_deref(), arguments.site.as_deref())?;
+    let site = arguments.site.as_deref();
+    let converted = foreign::read(format, project.root(), &name, &text, conf.as_deref(), site)?;
     findings::show(&Text { name, text: &converted.text }, &converted.findings);
     let Some(mut workflow) = converted.workflow.filter(|_| !findings::any_error(&converted.findings)) else {
         return Err(Failure::Findings);

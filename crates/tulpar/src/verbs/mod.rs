@@ -8,6 +8,7 @@ mod drive;
 mod dry_run;
 mod executable;
 mod explain;
+mod foreign;
 mod gc;
 mod import;
 mod lineage;

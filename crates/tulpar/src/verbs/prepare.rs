@@ -1,5 +1,6 @@
 //! From a workflow file to a plan: read, list the data, check, and say everything that is wrong.
 
+use super::foreign::{self, Format};
 use super::pegasus;
 use crate::arguments::WorkflowChoice;
 use crate::failure::Failure;
@@ -51,15 +52,17 @@ pub(crate) fn prepare(folder: Option<&Path>, choice: &WorkflowChoice) -> Result<
     let project = project_of(&file)?;
     let catalogue = settings::catalogue(&choice.catalogue, project.root())?;
     let site = settings::site(choice, &catalogue)?;
-    let is_pegasus = tulpar_core::pegasus::is_pegasus(&text);
-    let (read, mut findings) = if is_pegasus {
+    let format = Format::of(&text);
+    let is_foreign = format != Format::Native;
+    let (read, mut findings) = if is_foreign {
         if let Some((name, value)) = choice.params.first() {
-            let message = format!("`--param {name}={value}`: a Pegasus workflow has no parameters");
+            let message = format!("`--param {name}={value}`: a {} workflow has no parameters", format.name());
             return Err(Failure::usage_with(message, "`tulpar import` writes it as a workflow that can have some"));
         }
         let conf = choice.conf.as_ref().map(|conf| folder.unwrap_or(Path::new("")).join(conf));
         let name = file.display().to_string();
-        let converted = pegasus::read(project.root(), &name, &text, conf.as_deref(), choice.site.as_deref())?;
+        let site_name = choice.site.as_deref();
+        let converted = foreign::read(format, project.root(), &name, &text, conf.as_deref(), site_name)?;
         text = converted.text;
         let mut workflow = converted.workflow;
         if let Some(workflow) = &mut workflow {
@@ -75,8 +78,8 @@ pub(crate) fn prepare(folder: Option<&Path>, choice: &WorkflowChoice) -> Result<
         let resolved = list_data(&project, &workflow);
         findings.extend(data_findings(&workflow, &resolved));
         findings.extend(workflow::check(&workflow, Some(&resolved.files), Some(&site)));
-        // The tasks of Pegasus workflows are in full what their writers meant.
-        if !is_pegasus {
+        // The tasks of other systems are in full what their writers meant.
+        if !is_foreign {
             findings.extend(unseen_files(project.root(), &workflow));
         }
         let environments = tulpar_exec::environments::environments(project.root(), &project.cache(), &workflow);
@@ -108,10 +111,11 @@ pub(crate) fn survey(folder: Option<&Path>, choice: &WorkflowChoice, site: Optio
     let project = project_of(&file)?;
     let mut catalogue = settings::catalogue(&choice.catalogue, project.root())?;
     let mut pegasus = None;
-    let (workflow, mut findings) = if tulpar_core::pegasus::is_pegasus(&text) {
+    let format = Format::of(&text);
+    let (workflow, mut findings) = if format != Format::Native {
         let conf = choice.conf.as_ref().map(|conf| folder.unwrap_or(Path::new("")).join(conf));
         let name = file.display().to_string();
-        let converted = pegasus::read(project.root(), &name, &text, conf.as_deref(), site)?;
+        let converted = foreign::read(format, project.root(), &name, &text, conf.as_deref(), site)?;
         text = converted.text;
         if let Some(mut world) = converted.world {
             let ours = catalogue.sites.iter_mut().find(|site| site.name == LOCAL && site.scratch.is_none());
