@@ -68,7 +68,11 @@ pub fn convert(instance: &Instance) -> (Workflow, Vec<Diagnostic>) {
         let runtime = task.runtime.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
         let wanted = Settings {
             request: Request { milli_cpus, gpus, ..Request::default() },
-            hints: Hints { runtime, program: Some(task.kind.clone()).filter(|kind| *kind != task.id), ..Hints::default() },
+            hints: Hints {
+                runtime,
+                program: Some(task.kind.clone()).filter(|kind| *kind != task.id),
+                ..Hints::default()
+            },
             ..Settings::default()
         };
         let settings = settings.entry(wanted).or_insert_with_key(|settings| Arc::new(settings.clone()));

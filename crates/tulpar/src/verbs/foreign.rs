@@ -15,7 +15,8 @@ pub(crate) enum Format {
     /// YAML of Pegasus 5, or the XML before it.
     Pegasus,
     Dagman,
-    WfFormat,
+    /// A recorded run in WfFormat.
+    WfCommons,
 }
 
 impl Format {
@@ -23,7 +24,7 @@ impl Format {
         if tulpar_core::pegasus::is_pegasus(text) || dax3::is_dax(text) {
             Format::Pegasus
         } else if wfformat::is_wfformat(text) {
-            Format::WfFormat
+            Format::WfCommons
         } else if dagman::is_dag(text) {
             Format::Dagman
         } else {
@@ -36,7 +37,7 @@ impl Format {
             Format::Native => "Tulpar",
             Format::Pegasus => "Pegasus",
             Format::Dagman => "DAGMan",
-            Format::WfFormat => "WfFormat",
+            Format::WfCommons => "WfFormat",
         }
     }
 }
@@ -53,7 +54,7 @@ pub(crate) fn read(
     let (workflow, findings) = match format {
         Format::Native | Format::Pegasus => return pegasus::read(folder, name, text, conf, site),
         Format::Dagman => dagman::read(name, text, &Folder(folder.to_owned())),
-        Format::WfFormat => {
+        Format::WfCommons => {
             let (instance, mut findings) = wfformat::read(text);
             let workflow = instance.map(|instance| {
                 let (workflow, found) = wfformat::convert(&instance);
@@ -170,7 +171,7 @@ mod tests {
             ("pegasus: '5.0'\n", Format::Pegasus),
             ("<?xml version='1.0'?><adag/>", Format::Pegasus),
             ("JOB A a.sub\n", Format::Dagman),
-            ("{\"workflow\": {\"tasks\": []}}", Format::WfFormat),
+            ("{\"workflow\": {\"tasks\": []}}", Format::WfCommons),
             ("{\"workflow\": \"x\"}", Format::Native),
             ("", Format::Native),
         ] {
