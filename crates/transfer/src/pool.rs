@@ -23,6 +23,9 @@ pub(crate) struct Work<'a> {
 /// Done by one thread, in one go: the results are in the order of the batch.
 pub(crate) type Batch<'a> = Vec<Work<'a>>;
 
+/// How a batch is done: a result for every file, in its order.
+type Perform<'p, 'a> = &'p (dyn Fn(&mut Local<'_>, &mut [Work<'a>]) -> Vec<Result<Arrived, TransferError>> + Sync);
+
 type Outcome = Result<Moved, TransferError>;
 
 /// A wait between attempts is never longer than this, whatever the other side asks for.
@@ -47,7 +50,7 @@ pub(crate) fn run<'a>(
     batches: Vec<Batch<'a>>,
     options: &Options,
     learnt: &Learnt,
-    perform: &(dyn Fn(&mut Local<'_>, &mut [Work<'a>]) -> Vec<Result<Arrived, TransferError>> + Sync),
+    perform: Perform<'_, 'a>,
 ) -> Vec<Outcome> {
     let count = batches.iter().map(Vec::len).sum();
     let threads = options.threads.max(1).min(batches.len());
@@ -76,13 +79,7 @@ fn lock<'g, 'a>(state: &'g Mutex<State<'a>>) -> MutexGuard<'g, State<'a>> {
     state.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-fn work<'a>(
-    state: &Mutex<State<'a>>,
-    changed: &Condvar,
-    options: &Options,
-    learnt: &Learnt,
-    perform: &(dyn Fn(&mut Local<'_>, &mut [Work<'a>]) -> Vec<Result<Arrived, TransferError>> + Sync),
-) {
+fn work<'a>(state: &Mutex<State<'a>>, changed: &Condvar, options: &Options, learnt: &Learnt, perform: Perform<'_, 'a>) {
     let mut local = Local::new(options, learnt);
     let mut guard = lock(state);
     loop {

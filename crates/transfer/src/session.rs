@@ -82,7 +82,7 @@ const BATCH_BYTES: u64 = 64 << 20;
 
 impl Transfers {
     pub fn new(options: Options) -> Self {
-        Transfers { options, learnt: Learnt::default(), http: http::Client::new(), ssh: ssh::Ssh::default() }
+        Transfers { options, learnt: Learnt::default(), http: http::Client::new(), ssh: ssh::Ssh }
     }
 
     pub fn options(&self) -> &Options {

@@ -15,7 +15,6 @@ use std::process::Command;
 
 type Result<T> = std::result::Result<T, TransferError>;
 
-#[derive(Default)]
 pub(crate) struct Ssh;
 
 /// What one command of a list came to.

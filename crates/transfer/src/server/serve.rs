@@ -320,9 +320,8 @@ impl Connection<'_> {
             self.out.extend_from_slice(b"HTTP/1.1 100 Continue\r\n\r\n");
         }
         self.flush()?;
-        loop {
-            // An upload that breaks off leaves nothing: the target goes with this function.
-            let Some(bytes) = self.wire.body(&mut request.framing)? else { break };
+        // An upload that breaks off leaves nothing: the target goes with this function.
+        while let Some(bytes) = self.wire.body(&mut request.framing)? {
             if let Some(throttle) = &self.shared.throttle {
                 throttle.pass(bytes.len());
             }

@@ -19,9 +19,11 @@ mod plan;
 mod prepare;
 mod run;
 mod runs;
+mod serve;
 mod sites;
 mod status;
 mod story;
+mod transfer;
 mod subworkflow;
 
 use crate::arguments::{Arguments, Verb};
@@ -50,6 +52,8 @@ pub(crate) fn run(arguments: Arguments) -> Result<ExitCode, Failure> {
         Verb::Clean(clean) => clean::clean(folder, &clean),
         Verb::Gc(gc) => gc::gc(folder, &gc),
         Verb::Sites(sites) => sites::sites(folder, &sites),
+        Verb::Transfer(transfer) => transfer::transfer(folder, &transfer),
+        Verb::Serve(serve) => serve::serve(folder, &serve),
         Verb::Drive { run, launch } => run::drive_detached(folder, &run, &launch),
         Verb::SubWorkflow(arguments) => subworkflow::run(&arguments),
         Verb::Guard { run } => {
