@@ -71,11 +71,10 @@ impl Binder<'_> {
                 continue;
             }
             let pointer = Arc::as_ptr(&settings);
-            if !bound.contains_key(&pointer) {
+            let (_, found) = &*bound.entry(pointer).or_insert_with(|| {
                 let made = self.settings(workflow, number, &settings);
-                bound.insert(pointer, (settings, made));
-            }
-            let (_, found) = &bound[&pointer];
+                (settings, made)
+            });
             let task = &mut workflow.tasks[number];
             task.settings = found.settings.clone();
             for (name, data) in &found.programs {
