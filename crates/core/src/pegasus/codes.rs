@@ -13,7 +13,6 @@ pub const CODES: &[(&str, &str)] = &[
     (NO_REPLICA, "an input that no job makes and no replica catalogue knows"),
     (NO_PROGRAM, "a job whose program the transformation catalogue does not give"),
     (NO_CONTAINER, "a container that the transformation catalogue does not have"),
-    (SUB_WORKFLOW, "a DAGMan file as a job, which is not run"),
     (HOOK, "a hook for an occasion that does not exist"),
     (SCRIPT, "a PRE or POST script that runs elsewhere than in Pegasus"),
     (SITE, "a site that is reached in a way Tulpar does not know"),
@@ -38,7 +37,6 @@ pub(super) const PATTERN: &str = "P008";
 pub(super) const NO_REPLICA: &str = "P010";
 pub(super) const NO_PROGRAM: &str = "P011";
 pub(super) const NO_CONTAINER: &str = "P012";
-pub(super) const SUB_WORKFLOW: &str = "P020";
 pub(super) const HOOK: &str = "P021";
 pub(super) const SCRIPT: &str = "P022";
 pub(super) const SITE: &str = "P023";

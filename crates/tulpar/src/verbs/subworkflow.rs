@@ -5,6 +5,7 @@
 //! attempt that did it.
 
 use super::drive::{Ran, VERSION, run_to_end};
+use super::foreign::{self, Format};
 use super::pegasus::{self, CONF, PARENT, SITE, Surroundings};
 use super::prepare::{data_findings, list_data};
 use crate::arguments::{Keep, LaunchArguments, SubWorkflowArguments};
@@ -19,7 +20,7 @@ use tulpar_core::engine::Policy;
 use tulpar_core::event::Outcome;
 use tulpar_core::ids::AttemptId;
 use tulpar_core::job::{Ending, JobSpec};
-use tulpar_core::pegasus::{PlanArguments, Replicas, SUB_WORKFLOW_VARIABLE, Text as Named, Texts, is_pegasus};
+use tulpar_core::pegasus::{PlanArguments, Replicas, SUB_WORKFLOW_VARIABLE, Text as Named, Texts};
 use tulpar_core::plan::Plan;
 use tulpar_core::units::Bytes;
 use tulpar_core::workflow::{self, DataSource, Workflow};
@@ -124,10 +125,11 @@ fn lose_mark() {
 fn prepare(outer: &Outer, sandbox: &Path, arguments: &SubWorkflowArguments) -> Result<Plan, Failure> {
     let file = sandbox.join(&arguments.file);
     let text = settings::read(&file)?;
-    if !is_pegasus(&text) && !tulpar_core::dax3::is_dax(&text) {
+    let format = Format::of(&text);
+    if format == Format::Native {
         return Err(Failure::usage_with(
-            format!("{} is no Pegasus workflow: it has no key `pegasus`", arguments.file),
-            "a sub-workflow is written like the workflow that it belongs to",
+            format!("{} is neither a Pegasus workflow nor a DAGMan file", arguments.file),
+            "a workflow of Pegasus has the key `pegasus`, a DAGMan file begins with a command such as `JOB`",
         ));
     }
     let parent = std::env::var_os(PARENT).map(PathBuf::from);
@@ -153,7 +155,18 @@ fn prepare(outer: &Outer, sandbox: &Path, arguments: &SubWorkflowArguments) -> R
     };
     around.options = options;
     let name = file.display().to_string();
-    let converted = pegasus::read_in(&around, &name, &text)?;
+    let converted = match format {
+        Format::Pegasus => pegasus::read_in(&around, &name, &text)?,
+        // Submit descriptions are named as seen from where the file really lies.
+        _ => {
+            let real = file.canonicalize().unwrap_or_else(|_| file.clone());
+            let beside = real.parent().unwrap_or(sandbox).to_owned();
+            let converted = foreign::read(format, &beside, &name, &text, None, None)?;
+            around.home = beside;
+            around.folders = Vec::new();
+            converted
+        }
+    };
     let mut found = converted.findings;
     let mut plan = None;
     if let Some(mut workflow) = converted.workflow {

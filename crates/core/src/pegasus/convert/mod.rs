@@ -13,7 +13,7 @@ mod versions;
 pub(super) use program::image;
 pub use settings::SUB_WORKFLOW_VARIABLE;
 
-use super::codes::{IN_PLACE, KNOWN_OUTPUT, NO_EFFECT, NO_REPLICA, SUB_WORKFLOW};
+use super::codes::{IN_PLACE, KNOWN_OUTPUT, NO_EFFECT, NO_REPLICA};
 use super::model::{FileId, Job, JobKind, Link, Model, Use};
 use super::plan_arguments::PlanArguments;
 use crate::diagnostic::{Diagnostic, Findings};
@@ -82,10 +82,6 @@ struct Conversion<'m> {
     sources: Sources,
     /// Of each file, what tasks call it: the same everywhere.
     file_names: Vec<String>,
-    /// Of each job, its task; DAGMan files have none.
-    sets: Vec<Option<SetId>>,
-    /// Of each task, its job.
-    job_of: Vec<u32>,
     versions: Versions,
     tasks: Vec<Task>,
     /// Of each file, the task and output that make it.
@@ -105,23 +101,12 @@ impl<'m> Conversion<'m> {
         for file in order {
             file_names[file as usize] = names.unique(model.file(FileId(file)));
         }
-        let mut count = 0;
-        let mut set = |job: &Job| {
-            (job.kind != JobKind::Dag).then(|| {
-                count += 1;
-                SetId::from(count - 1)
-            })
-        };
-        let sets: Vec<Option<SetId>> = model.jobs.iter().map(&mut set).collect();
-        let job_of = sets.iter().enumerate().filter(|(_, set)| set.is_some()).map(|(job, _)| job as u32).collect();
         Self {
             model,
             programs: Programs::new(model, site),
             settings: SettingsOf::new(model, site),
             sources: Sources::new(names, model.files.len()),
             file_names,
-            sets,
-            job_of,
             versions: Versions::new(model),
             tasks: Vec::new(),
             makers: vec![None; model.files.len()],
@@ -134,26 +119,14 @@ impl<'m> Conversion<'m> {
     fn outputs(&mut self, findings: &mut Findings) {
         let model = self.model;
         let mut names = Names::default();
-        for (job, set) in model.jobs.iter().zip(&self.sets) {
-            let Some(set) = *set else {
-                let file = job.file.map_or("", |file| model.file(file));
-                let message = format!(
-                    "the job `{}` is the DAGMan file `{file}`, which is not run from inside another workflow",
-                    job.id
-                );
-                findings.push(
-                    Diagnostic::error(SUB_WORKFLOW, job.span, message)
-                        .help(format!("run it by itself, `tulpar run {file}`, and take the job out of this workflow")),
-                );
-                continue;
-            };
+        for (position, job) in model.jobs.iter().enumerate() {
+            let (position, set) = (position as u32, SetId::from(position));
             let mut made: Vec<&Use> =
                 job.uses.iter().filter(|used| used.link.writes() || used.link == Link::Checkpoint).collect();
             made.sort_by_key(|used| model.file(used.file));
             made.dedup_by_key(|used| used.file);
             let mut outputs = Vec::with_capacity(made.len());
             for used in made {
-                let position = self.job_of[set.index()];
                 let version = self.versions.left_by(position, used.file);
                 let written = version.map_or_else(
                     || model.file(used.file).to_owned(),
@@ -219,13 +192,15 @@ impl<'m> Conversion<'m> {
     /// The second pass: inputs, command and settings.
     fn tasks(&mut self, findings: &mut Findings) {
         let model = self.model;
-        for (position, (job, set)) in model.jobs.iter().zip(self.sets.clone()).enumerate() {
-            let Some(set) = set else { continue };
+        for (position, job) in model.jobs.iter().enumerate() {
+            let set = SetId::from(position);
             let mut around = Around::default();
             let mut inputs = self.made_inputs(position as u32, job, set, &mut around, findings);
-            if job.kind == JobKind::SubWorkflow {
+            if job.kind != JobKind::Compute {
                 let file = job.file.map_or("", |file| model.file(file));
-                name_options_without_effect(job, findings);
+                if job.kind == JobKind::SubWorkflow {
+                    name_options_without_effect(job, findings);
+                }
                 let run = command::nested(model, job, file, findings);
                 let settings = self.settings.of(job, None, findings);
                 let task = &mut self.tasks[set.index()];
@@ -370,10 +345,8 @@ impl<'m> Conversion<'m> {
             makers.dedup();
         }
         for (parent, child) in &self.model.edges {
-            if let (Some(parent), Some(child)) = (self.sets[*parent as usize], self.sets[*child as usize])
-                && by_files[child.index()].binary_search(&parent).is_err()
-                && parent != child
-            {
+            let (parent, child) = (SetId::from(*parent as usize), SetId::from(*child as usize));
+            if by_files[child.index()].binary_search(&parent).is_err() && parent != child {
                 self.tasks[child.index()].after.push(parent);
             }
         }

@@ -77,6 +77,36 @@ fn a_failure_inside_a_sub_workflow_is_named_outside() {
     assert!(said.err.contains("the transformation catalogue has no `nothing`"), "{said}");
 }
 
+#[test]
+fn a_job_may_be_a_dagman_file() {
+    let scene = nested("-c 'true'");
+    let text = scene.read("workflow.yml");
+    let text = text.replace(
+        "type: pegasusWorkflow, file: inner.yml, arguments: [--output-sites local, -vvv]",
+        "type: condorWorkflow, file: inner.dag",
+    );
+    scene.write(
+        "workflow.yml",
+        &text.replace(
+            "{lfn: a, type: input}, {lfn: inner.yml, type: input, forPlanning: true}",
+            "{lfn: inner.dag, type: input}",
+        ),
+    );
+    scene.write("replicas.yml", "replicas: [{lfn: inner.dag, pfns: [{site: local, pfn: dags/inner.dag}]}]\n");
+    scene.write("dags/inner.dag", "JOB A a.sub\nJOB B b.sub\nPARENT A CHILD B\n");
+    scene.write("dags/start", "start\n");
+    let description = |input: &str, output: &str| {
+        format!(
+            "executable = /bin/cat\ntransfer_executable = false\narguments = {input}\ntransfer_input_files = {input}\noutput = {output}\nqueue\n"
+        )
+    };
+    scene.write("dags/a.sub", &description("start", "between"));
+    scene.write("dags/b.sub", &description("between", "b"));
+    scene.tulpar("check").done();
+    scene.tulpar("run").done();
+    assert_eq!(scene.read("results/c"), "start\n");
+}
+
 /// Whether a process has this word on its command line.
 fn runs(word: &str) -> bool {
     std::fs::read_dir("/proc").expect("/proc").flatten().any(|entry| {
