@@ -3,7 +3,7 @@
 use super::harness::{Scene, wait_for};
 use std::process::Stdio;
 
-const WORKFLOW: &str = "
+const WORKFLOW: &str = r#"
 workflow: letters
 data: {words: data/*.txt}
 tasks:
@@ -11,7 +11,7 @@ tasks:
     in: [words]
     out: {parts: parts/*.part}
     label: front
-    run: 'for word in {words}; do cp $word parts/$(basename $word .txt).part; done'
+    run: 'for word in {words}; do cp "$word" "parts/$(basename "$word" .txt).part"; done'
   count:
     for: {letter: [a, b, c]}
     in: [split.parts]
@@ -22,7 +22,7 @@ tasks:
     out: {sum: {path: total.txt, register: true}}
     label: back
     run: 'cat {counts} | paste -sd+ | bc > {sum}; ls >> {sum}'
-";
+"#;
 
 fn scene() -> Scene {
     let scene = Scene::new(WORKFLOW);
