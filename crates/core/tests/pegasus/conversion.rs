@@ -61,14 +61,8 @@ fn without_places(mut workflow: Workflow) -> Workflow {
     workflow.data.iter_mut().for_each(|data| data.span = nowhere);
     for task in &mut workflow.tasks {
         task.span = nowhere;
-        // What only a planner of Pegasus workflows needs has no words in the native language.
-        for input in &mut task.inputs {
-            (input.span, input.bypass, input.program) = (nowhere, false, false);
-        }
-        for output in &mut task.outputs {
-            (output.span, output.register, output.size) = (nowhere, false, None);
-        }
-        std::sync::Arc::make_mut(&mut task.settings).hints = Default::default();
+        task.inputs.iter_mut().for_each(|input| input.span = nowhere);
+        task.outputs.iter_mut().for_each(|output| output.span = nowhere);
     }
     workflow
 }
