@@ -4,9 +4,10 @@ use crate::pegasus::skipped;
 use std::io::Read;
 use std::path::Path;
 use std::time::Duration;
-use tulpar_core::catalogue::{Catalogue, LOCAL, Link};
+use tulpar_core::catalogue::{Catalogue, DataConfiguration, LOCAL, Link};
 use tulpar_core::planner::estimate::estimate;
-use tulpar_core::planner::{Abstract, Clustering, Estimate, Options, from_wfformat, plan};
+use tulpar_core::planner::published::{self, Study};
+use tulpar_core::planner::{Abstract, Clustering, Estimate, JobKind, Options, Pass, from_wfformat, plan};
 use tulpar_core::resources::Capacity;
 use tulpar_core::site::{Node, Site};
 use tulpar_core::units::Bytes;
@@ -41,7 +42,7 @@ fn predicted(graph: &Abstract, clustering: Clustering, parallel: bool) -> (usize
     let layout = plan(graph, &catalogue, &options, &[]).expect("a plan");
     let chosen = layout.decisions.iter().filter(|decision| decision.about == "auto").count();
     assert!(clustering != Clustering::Auto || chosen == 1, "what auto chose is said once");
-    let jobs = layout.count(tulpar_core::planner::JobKind::Compute);
+    let jobs = layout.count(JobKind::Compute);
     (jobs, estimate(graph, &layout, &catalogue, &options))
 }
 
@@ -101,5 +102,46 @@ fn auto_is_never_predicted_worse_than_none_label_and_whole_on_recorded_workflows
     assert_eq!(files.len(), 30, "instances of WfInstances");
     if let Some(path) = std::env::var_os("TULPAR_TABLE") {
         std::fs::write(path, table).expect("a table is written");
+    }
+}
+
+#[test]
+fn auto_is_never_predicted_worse_than_none_label_and_whole_on_the_studys_workflows() {
+    let catalogue = published::testbed();
+    let mut table = String::new();
+    for (name, study) in Study::ALL {
+        let graph = study.workflow();
+        for parallel_clusters in [false, true] {
+            let predict = |clustering: Vec<Clustering>| {
+                let options = Options {
+                    data: Some(DataConfiguration::NonSharedFs),
+                    sites: published::testbed_sites(),
+                    clustering,
+                    threads: 24,
+                    parallel_clusters,
+                    ..Options::default()
+                };
+                let layout = plan(&graph, &catalogue, &options, &[]).expect("a plan");
+                let jobs = layout.count(JobKind::Compute);
+                (jobs, estimate(&graph, &layout, &catalogue, &options), layout.decisions)
+            };
+            let (jobs, auto, decisions) = predict(vec![Clustering::Auto]);
+            table += &format!("{name}, parallel {parallel_clusters}: auto {:.1} s, {jobs} jobs", auto.makespan);
+            for (what, other) in
+                [("none", vec![]), ("label", vec![Clustering::Label]), ("whole", vec![Clustering::Whole])]
+            {
+                let (jobs, other, _) = predict(other);
+                table += &format!("; {what} {:.1} s, {jobs} jobs", other.makespan);
+                assert!(auto.makespan <= other.makespan, "{name}: {what} is predicted faster");
+            }
+            table += "\n";
+            for decision in decisions.iter().filter(|decision| decision.pass == Pass::Cluster) {
+                table += &format!("    {}: {} ({})\n", decision.about, decision.what, decision.why);
+            }
+            assert!(auto.impossible == 0, "{name}: a node takes every job");
+        }
+    }
+    if let Some(path) = std::env::var_os("TULPAR_TABLE") {
+        std::fs::write(Path::new(&path).with_extension("study"), table).expect("a table is written");
     }
 }
