@@ -4,9 +4,10 @@
 //! other, so what is put together here cannot make a circle.
 
 use super::super::abstraction::TaskId;
+use super::super::explain::counted;
 use super::super::layout::{Decision, SiteId};
 use super::contracted::Contracted;
-use super::{Draft, counted, decision};
+use super::{Draft, decision};
 use crate::workflow::ClusterHint;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
@@ -19,11 +20,14 @@ pub(super) fn by_number(draft: &mut Draft<'_>, hint: Option<ClusterHint>, decisi
     for ((level, _, kind, _), (hint, tasks)) in equal_tasks(draft, hint) {
         let (count, why) = match (hint.count, hint.size) {
             (Some(count), _) => {
-                (count.max(1) as usize, format!("{} a level are asked for", counted(count as usize, "cluster")))
+                (count.max(1) as usize, format!("{} a level are asked for", counted(count as u64, "cluster")))
             }
             (None, Some(size)) => {
                 let size = size.max(1) as usize;
-                (tasks.len().div_ceil(size), format!("at most {} a cluster are asked for", counted(size, "task")))
+                (
+                    tasks.len().div_ceil(size),
+                    format!("at most {} a cluster are asked for", counted(size as u64, "task")),
+                )
             }
             (None, None) => {
                 silent += tasks.len();
@@ -54,13 +58,15 @@ pub(super) fn by_runtime(draft: &mut Draft<'_>, hint: Option<ClusterHint>, decis
             }
             (None, Some(count), _) => {
                 let count = count.max(1) as usize;
-                let why = format!("{} a level of about equal run time are asked for", counted(count, "cluster"));
+                let why = format!("{} a level of about equal run time are asked for", counted(count as u64, "cluster"));
                 (shortest_first(draft, &tasks, count, usize::MAX), why)
             }
             (None, None, Some(size)) => {
                 let size = size.max(1) as usize;
-                let why =
-                    format!("at most {} a cluster, of about equal run time, are asked for", counted(size, "task"));
+                let why = format!(
+                    "at most {} a cluster, of about equal run time, are asked for",
+                    counted(size as u64, "task")
+                );
                 (shortest_first(draft, &tasks, tasks.len().div_ceil(size), size), why)
             }
             (None, None, None) => {
@@ -107,7 +113,11 @@ fn say(
     if joined > 0 {
         let single = parts.iter().filter(|part| part.len() == 1).count();
         let rest = if single > 0 { format!(", {single} by themselves") } else { String::new() };
-        let what = format!("{} of level {level} in {}{rest}", counted(tasks, "task"), counted(joined, "cluster"));
+        let what = format!(
+            "{} of level {level} in {}{rest}",
+            counted(tasks as u64, "task"),
+            counted(joined as u64, "cluster")
+        );
         decisions.push(decision(stem, what, why));
     }
     joined
@@ -116,7 +126,7 @@ fn say(
 fn say_silent(silent: usize, clusters: usize, missing: &str, decisions: &mut Vec<Decision>) {
     if silent > 0 && clusters == 0 {
         let why = format!("neither they nor the command say {missing} of clusters");
-        decisions.push(decision(counted(silent, "task"), "left by themselves", why));
+        decisions.push(decision(counted(silent as u64, "task"), "left by themselves", why));
     }
 }
 
@@ -143,7 +153,7 @@ fn shortest_first(draft: &Draft<'_>, tasks: &[TaskId], count: usize, room: usize
         let Some(Reverse((length, _, bin))) = bins.pop() else { break };
         parts[bin].push(*task);
         if parts[bin].len() < room {
-            let length = f64::from_bits(length) + draft.runtime(*task).max(0.0);
+            let length = f64::from_bits(length) + draft.runtime(*task);
             bins.push(Reverse((length.to_bits(), parts[bin].len(), bin)));
         }
     }
@@ -157,14 +167,14 @@ fn first_fit(draft: &Draft<'_>, tasks: &[TaskId], most: f64) -> Vec<Vec<TaskId>>
     let mut room = vec![most; 2 * leaves];
     let mut parts: Vec<Vec<TaskId>> = Vec::new();
     for task in tasks {
-        let runtime = draft.runtime(*task).max(0.0);
+        let runtime = draft.runtime(*task);
         if runtime > most {
             parts.push(vec![*task]);
         }
     }
     let single = parts.len();
     for task in &tasks[single..] {
-        let runtime = draft.runtime(*task).max(0.0);
+        let runtime = draft.runtime(*task);
         let mut at = 1;
         while at < leaves {
             at *= 2;

@@ -4,8 +4,9 @@
 //! is split into as many jobs as that needs.
 
 use super::super::abstraction::NONE;
+use super::super::explain::counted;
 use super::super::layout::Decision;
-use super::{Draft, counted, decision};
+use super::{Draft, decision};
 use std::collections::BTreeMap;
 
 pub(super) fn by_label(draft: &mut Draft<'_>, decisions: &mut Vec<Decision>) {
@@ -21,13 +22,13 @@ pub(super) fn by_label(draft: &mut Draft<'_>, decisions: &mut Vec<Decision>) {
     for (number, label) in labels.iter().enumerate() {
         let (what, why) = match splits.get(&(number as u32)) {
             Some(parts) => (
-                format!("{} in {}", counted(sizes[number], "task"), counted(*parts, "job")),
+                format!("{} in {}", counted(sizes[number] as u64, "task"), counted(*parts as u64, "job")),
                 "one job would wait for itself: other jobs need some of its tasks and others of its tasks need those",
             ),
             None if sizes[number] == 1 => {
                 ("left by itself".to_owned(), "it is the only task with this label at its site")
             }
-            None => (format!("{} in one job", counted(sizes[number], "task")), "they have one label"),
+            None => (format!("{} in one job", counted(sizes[number] as u64, "task")), "they have one label"),
         };
         decisions.push(decision(format!("label {label}"), what, why));
     }
@@ -71,7 +72,7 @@ pub(super) fn whole(draft: &mut Draft<'_>, decisions: &mut Vec<Decision>) {
     };
     decisions.push(decision(
         "the whole workflow",
-        format!("{} in {}", counted(count, "task"), counted(joined, "job")),
+        format!("{} in {}", counted(count as u64, "task"), counted(joined as u64, "job")),
         why,
     ));
 }

@@ -49,13 +49,11 @@ pub fn cluster(given: &Given<'_>, decisions: &mut Vec<Decision>) -> Partition {
     draft.partition()
 }
 
+/// Thirty million years: an infinite run time is no help to anybody.
+const LONGEST: f64 = 1e15;
+
 fn decision(about: impl Into<String>, what: impl Into<String>, why: impl Into<String>) -> Decision {
     Decision { pass: Pass::Cluster, about: about.into(), what: what.into(), why: why.into() }
-}
-
-/// `3 tasks`, `1 task`.
-fn counted(count: usize, what: &str) -> String {
-    format!("{count} {what}{}", if count == 1 { "" } else { "s" })
 }
 
 /// A partition in the making.
@@ -80,9 +78,10 @@ impl<'a> Draft<'a> {
         (self.given.site_of)(task)
     }
 
+    /// Seconds, whatever a recorder wrote.
     fn runtime(&self, task: TaskId) -> f64 {
         let default = || self.given.options.default_runtime.as_secs_f64();
-        self.given.graph.tasks[task.index()].runtime.unwrap_or_else(default)
+        self.given.graph.tasks[task.index()].runtime.unwrap_or_else(default).max(0.0).min(LONGEST)
     }
 
     /// True when a strategy may put the task into a cluster.

@@ -360,6 +360,11 @@ proptest! {
             prop_assert!(part.len() == 1 || sum <= seconds);
         }
     }
+}
+
+proptest! {
+    // Each case makes more than a hundred plans.
+    #![proptest_config(ProptestConfig::with_cases(48))]
 
     #[test]
     fn auto_is_sound_and_never_predicted_worse_than_none_label_and_whole(

@@ -165,7 +165,7 @@ impl<'a> Bench<'a> {
 
     fn runtime(&self, task: TaskId) -> f64 {
         let default = || self.options.default_runtime.as_secs_f64();
-        self.graph.tasks[task.index()].runtime.unwrap_or_else(default).max(0.0)
+        self.graph.tasks[task.index()].runtime.unwrap_or_else(default).max(0.0).min(1e15)
     }
 
     /// Tasks of one cluster, list-scheduled within what the cluster has.

@@ -3,6 +3,7 @@
 //! None of them has to be sound or good: circles are split and predictions compared afterwards.
 
 use super::super::super::abstraction::{NONE, TaskId};
+use super::super::super::explain::counted;
 use super::super::{Draft, label};
 use super::ties::{Sets, Tie, follow};
 use rustc_hash::FxHashMap;
@@ -118,7 +119,7 @@ fn by_sharing(ground: &Ground<'_>, count: u64) -> Candidate {
         }
     }
     Candidate {
-        name: format!("readers of the same, {count} clusters"),
+        name: format!("readers of the same, {} each", counted(count, "cluster")),
         idea: "tasks of a level that read the same large files together",
         numbers: spread(draft, shares.into_values(), count),
     }
@@ -133,7 +134,7 @@ fn by_level(ground: &Ground<'_>, count: u64) -> Candidate {
         levels.entry((draft.given.graph.level(task), draft.site(task).0, kind)).or_default().push(task);
     }
     Candidate {
-        name: format!("levels, {count} clusters"),
+        name: format!("levels, {} each", counted(count, "cluster")),
         idea: "equal programs of a level together",
         numbers: spread(draft, levels.into_values(), count),
     }

@@ -27,8 +27,8 @@ const IMPROVED: &str = ", improved";
 /// Predictions for a small workflow, and at least for any.
 const MOST_PREDICTIONS: usize = 64;
 const LEAST_PREDICTIONS: usize = 6;
-/// Tasks that all predictions together may lay out.
-const TASKS_LAID_OUT: usize = 1_000_000;
+/// Tasks and files that all predictions together may lay out.
+const LAID_OUT: usize = 2_000_000;
 
 /// A candidate that was laid out.
 struct Tried<'a> {
@@ -97,7 +97,8 @@ struct Search<'a, 'b> {
 
 impl<'a, 'b> Search<'a, 'b> {
     fn new(base: &'b Draft<'a>) -> Self {
-        let all = (TASKS_LAID_OUT / base.wanted.len().max(1)).clamp(LEAST_PREDICTIONS, MOST_PREDICTIONS);
+        let size = base.given.graph.tasks.len() + base.given.graph.files.len();
+        let all = (LAID_OUT / size.max(1)).clamp(LEAST_PREDICTIONS, MOST_PREDICTIONS);
         Self { base, tried: Vec::new(), seen: FxHashSet::default(), all, left: all, merges_kept: 0, merges_tried: 0 }
     }
 
@@ -144,7 +145,10 @@ impl<'a, 'b> Search<'a, 'b> {
         let mut between = self.between(best, ties);
         let mut batch = between.len();
         let mut passed = 0;
-        while self.left > spare && passed < between.len() {
+        // What was predicted before costs no prediction, but it does cost time.
+        let mut attempts = 2 * self.left.saturating_sub(spare);
+        while self.left > spare && passed < between.len() && attempts > 0 {
+            attempts -= 1;
             batch = batch.clamp(1, between.len() - passed);
             let numbers = self.merged(best, &between[passed..passed + batch]);
             let name = format!("{}{IMPROVED}", self.tried[best].name.trim_end_matches(IMPROVED));
@@ -308,14 +312,13 @@ fn explain(search: &Search<'_, '_>, best: usize, known: usize, ground: &Ground<'
         )
     };
     lines.push(decision("auto", format!("chosen: {}, {}", won.name, won.line()), why));
-    let graph = search.base.given.graph;
     let partition = won.draft.partition();
     for cluster in (0..partition.len()).filter(|cluster| partition.tasks(*cluster).len() > 1) {
         let tasks = partition.tasks(cluster);
         if !search.base.is_free(tasks[0]) {
             continue;
         }
-        let (bytes, files) = stays(graph, tasks);
+        let (bytes, files) = stays(search.base, tasks);
         let work: f64 = tasks.iter().map(|task| search.base.runtime(*task)).sum();
         let lost = work - longest_way(search.base, tasks);
         let cost = if lost < 0.05 {

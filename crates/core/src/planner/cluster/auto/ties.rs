@@ -1,7 +1,7 @@
 //! What would stay where it is if two tasks shared a job, and the putting together of tasks along the strongest such
 //! ties. It knows bytes and files, not links.
 
-use super::super::super::abstraction::{Abstract, NONE, TaskId};
+use super::super::super::abstraction::{NONE, TaskId};
 use super::super::Draft;
 use crate::catalogue::ImageTransfer;
 
@@ -132,12 +132,20 @@ pub(super) fn follow(draft: &Draft<'_>, ties: &[Tie], times: &[(f64, f64)], lost
     sets.numbers(draft)
 }
 
-/// Bytes and files of a cluster that stay: what its tasks read and write, less what still comes and leaves.
-pub(super) fn stays(graph: &Abstract, tasks: &[TaskId]) -> (u64, u64) {
+/// Bytes and files of a cluster that stay: what its tasks read and write, less what still comes and leaves; images too.
+pub(super) fn stays(draft: &Draft<'_>, tasks: &[TaskId]) -> (u64, u64) {
+    let graph = draft.given.graph;
     let inside: std::collections::BTreeSet<TaskId> = tasks.iter().copied().collect();
     let mut seen = std::collections::BTreeSet::new();
     let (mut bytes, mut files) = (0, 0);
+    let mut images = std::collections::BTreeSet::new();
+    let sent = draft.given.options.images == ImageTransfer::EveryJob;
     for task in tasks {
+        let image = graph.tasks[task.index()].image.filter(|image| sent && !images.insert(*image));
+        if let Some(image) = image {
+            bytes += graph.images[image as usize].size;
+            files += 1;
+        }
         for group in graph.inputs(*task) {
             let made_here = graph.producer(*group).is_some_and(|maker| inside.contains(&maker));
             if !seen.insert(*group) || made_here {
