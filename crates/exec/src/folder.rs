@@ -177,6 +177,14 @@ impl RunFolder {
         self.path.join("checkpoints")
     }
 
+    /// Sandboxes shall be made in this directory, which all nodes see, instead of beside the journal.
+    pub fn put_sandboxes_in(&self, scratch: &Path) -> Result<(), FolderError> {
+        let there = scratch.join(&self.name);
+        fs::create_dir_all(&there).map_err(io_error("create", &there))?;
+        let link = self.attempts();
+        std::os::unix::fs::symlink(&there, &link).map_err(io_error("create", &link))
+    }
+
     /// What other processes ask of the driver: one job name a line, or `*` for the whole run.
     pub fn cancellations(&self) -> PathBuf {
         self.path.join("cancel")

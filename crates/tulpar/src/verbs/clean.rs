@@ -80,6 +80,10 @@ fn hold(run: &RunFolder) -> Result<Option<Option<File>>, Failure> {
 
 /// Out of sight at once, so that nobody ever sees half a run; then piece by piece.
 fn remove(project: &Project, run: &RunFolder) -> Result<(), Failure> {
+    // Sandboxes on a shared file system are elsewhere.
+    if let Ok(elsewhere) = fs::read_link(run.attempts()) {
+        remove_tree(&elsewhere).map_err(|source| Failure::Write { path: elsewhere.clone(), source })?;
+    }
     let bin = project.root().join(".tulpar/removed");
     let failed = |path: &Path| {
         let path = path.to_owned();

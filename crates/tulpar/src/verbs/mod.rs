@@ -23,8 +23,8 @@ mod serve;
 mod sites;
 mod status;
 mod story;
-mod transfer;
 mod subworkflow;
+mod transfer;
 
 use crate::arguments::{Arguments, Verb};
 use crate::failure::Failure;

@@ -35,6 +35,11 @@ pub(crate) fn run(folder: Option<&Path>, arguments: &RunArguments) -> Result<Exi
         let path = run.decisions();
         std::fs::write(&path, decisions).map_err(|source| Failure::Write { path, source })?;
         plan = executable(&project, &run.name, laid_out, &prepared.catalogue, &options)?;
+        // The shared file system holds scratch too: tasks work where all nodes see it.
+        let shared = options.data.or(plan.site.data) == Some(DataConfiguration::SharedFs);
+        if let Some(scratch) = plan.site.scratch.as_ref().filter(|scratch| shared && scratch.shared) {
+            run.put_sandboxes_in(&project.root().join(&scratch.path))?;
+        }
     }
     let workflow_file = match prepared.file.canonicalize() {
         Ok(file) => file.strip_prefix(project.root()).unwrap_or(&file).display().to_string(),

@@ -183,6 +183,51 @@ fn tasks_on_two_sites_get_their_files_from_site_to_site() {
 }
 
 #[test]
+fn on_a_shared_file_system_tasks_work_in_its_scratch_and_inputs_are_links() {
+    let scene = scene();
+    std::fs::create_dir(scene.path("nfs")).unwrap();
+    let scratch = scene.path("nfs").display().to_string();
+    scene.write(
+        "catalogue.yaml",
+        &format!("sites: {{local: {{data: sharedfs, scratch: {{path: {scratch}, shared: true}}}}}}\n"),
+    );
+    let workflow = WORKFLOW.replace("    run: 'for word", "    run: 'pwd; readlink data/one.txt; for word");
+    scene.write("workflow.yaml", &workflow);
+    scene.tulpar("run --data sharedfs").done();
+    check_results(&scene);
+    let logs = scene.tulpar("logs split").done();
+    assert!(logs.out.contains(&format!("{scratch}/letters-1/")), "{logs}");
+    assert!(logs.out.contains(&scene.path("data/one.txt").display().to_string()), "{logs}");
+    scene.tulpar("run --data sharedfs").done();
+    scene.tulpar("clean letters-1").done();
+    assert!(!scene.path("nfs/letters-1").exists());
+}
+
+#[test]
+fn a_pegasus_workflow_is_clustered_by_its_profiles() {
+    let scene = Scene::empty();
+    let job = |id: u32| {
+        format!(
+            "  - {{id: j{id}, name: sh, arguments: ['-c \"cat in > out{id}\"'], uses: [{{lfn: in, type: input}}, {{lfn: out{id}, type: output, stageOut: true}}], profiles: {{pegasus: {{clusters.size: 2}}}}}}\n"
+        )
+    };
+    let jobs: String = (0..5).map(job).collect();
+    scene.write(
+        "workflow.yml",
+        &format!(
+            "pegasus: 5.0.4\nname: five\nreplicaCatalog: {{replicas: [{{lfn: in, pfns: [{{site: local, pfn: in.txt}}]}}]}}\n\
+             transformationCatalog: {{transformations: [{{name: sh, sites: [{{name: condorpool, pfn: /bin/sh, type: installed}}]}}]}}\n\
+             jobs:\n{jobs}"
+        ),
+    );
+    scene.write("in.txt", "hello\n");
+    scene.tulpar("run workflow.yml --cluster horizontal").done();
+    assert_eq!(scene.read("results/out4"), "hello\n");
+    let status = scene.tulpar("status --tasks").done();
+    assert_eq!(status.out.matches("merge_sh").count(), 2, "{status}");
+}
+
+#[test]
 fn a_staged_run_goes_on_after_its_driver_was_killed() {
     let scene = Scene::new(
         "
