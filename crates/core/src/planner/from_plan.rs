@@ -8,6 +8,7 @@ use super::layout::{Decision, Pass};
 use crate::catalogue::{Catalogue, LOCAL, Replicated};
 use crate::ids::{JobId, SetId};
 use crate::job::InputFile;
+use crate::pegasus::SUB_WORKFLOW_VARIABLE;
 use crate::plan::{Bound, Graph, Plan};
 use crate::workflow::template::{self, Values};
 use crate::workflow::{self, AxisValues, FileSource, OutputKind};
@@ -33,6 +34,7 @@ pub struct Earlier {
 
 const LATER: &str = "its tasks are known only when it runs";
 const CONDITION: &str = "whether it runs is known only when it is its turn";
+const SUB_WORKFLOW: &str = "it is a workflow of its own";
 const GANG: &str = "it runs on several nodes at once";
 
 /// The workflow of a graph, and what was assumed about it.
@@ -201,6 +203,7 @@ impl Reading<'_> {
         let request = &settings.request;
         let alone = match () {
             () if task.when.is_some() => Some(CONDITION),
+            () if settings.environment.variables.contains_key(SUB_WORKFLOW_VARIABLE) => Some(SUB_WORKFLOW),
             () if request.nodes > 1 => Some(GANG),
             () => None,
         };

@@ -196,8 +196,8 @@ fn on_a_shared_file_system_tasks_work_in_its_scratch_and_inputs_are_links() {
     scene.tulpar("run --data sharedfs").done();
     check_results(&scene);
     let logs = scene.tulpar("logs split").done();
-    assert!(logs.out.contains(&format!("{scratch}/letters-1/")), "{logs}");
-    assert!(logs.out.contains(&scene.path("data/one.txt").display().to_string()), "{logs}");
+    assert!(logs.out.contains("<folder>/nfs/letters-1/"), "{logs}");
+    assert!(logs.out.contains("<folder>/data/one.txt"), "{logs}");
     scene.tulpar("run --data sharedfs").done();
     scene.tulpar("clean letters-1").done();
     assert!(!scene.path("nfs/letters-1").exists());

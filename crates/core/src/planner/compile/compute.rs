@@ -238,6 +238,7 @@ fn together(members: &[Member], most_milli_cpus: u32) -> Settings {
     let mut request = Request { milli_cpus: 0, ..Request::default() };
     let mut time = Some(Duration::ZERO);
     let mut secrets: Vec<String> = Vec::new();
+    let mut hooks = Vec::new();
     let (mut sum, mut cache, mut priority) = (0u32, Caching::On, i32::MIN);
     for member in members {
         let settings = &member.task.settings;
@@ -253,6 +254,11 @@ fn together(members: &[Member], most_milli_cpus: u32) -> Settings {
         time = time.zip(one.time).map(|(sum, one)| sum + one);
         secrets.extend(settings.environment.secrets.iter().cloned());
         priority = priority.max(settings.priority);
+        for hook in &settings.hooks {
+            if !hooks.contains(hook) {
+                hooks.push(hook.clone());
+            }
+        }
         if settings.cache == Caching::Off {
             cache = Caching::Off;
         }
@@ -271,6 +277,7 @@ fn together(members: &[Member], most_milli_cpus: u32) -> Settings {
         tolerate: if any { Tolerance::Any } else { Tolerance::None },
         cache,
         priority,
+        hooks,
         ..Settings::default()
     }
 }

@@ -73,6 +73,11 @@ pub enum CompileError {
          clustering and staging, or scatter over data"
     )]
     Dynamic(String),
+    #[error(
+        "`{0}` is a sub-workflow, whose files cannot go by way of a staging site: run without `--data nonsharedfs`, or \
+         run the sub-workflow by itself"
+    )]
+    SubWorkflow(String),
     #[error("the graph is not that of the plan; this is a bug in Tulpar")]
     OtherGraph,
     #[error(
@@ -92,6 +97,12 @@ pub fn compile(unfolded: &Graph, graph: &Abstract, layout: &Layout, places: Plac
         if matches!(task.settings.tolerate, Tolerance::Tasks(_) | Tolerance::Percent(_)) {
             return Err(CompileError::Tolerance(task.name.clone()));
         }
+    }
+    let staged = places.staging.iter().any(Option::is_some);
+    let is_workflow =
+        |task: &&Task| task.settings.environment.variables.contains_key(crate::pegasus::SUB_WORKFLOW_VARIABLE);
+    if let Some(task) = plan.workflow.tasks.iter().filter(|_| staged).find(is_workflow) {
+        return Err(CompileError::SubWorkflow(task.name.clone()));
     }
     let origins = origins(unfolded);
     if origins.len() != graph.files.len() {
