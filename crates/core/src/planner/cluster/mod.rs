@@ -10,7 +10,7 @@ mod label;
 mod tests;
 
 use super::abstraction::{Abstract, NONE, TaskId};
-use super::estimate::Estimate;
+use super::estimate::{Estimate, runtime_of};
 use super::layout::{Decision, Pass, SiteId};
 use super::options::{Clustering, Options};
 use super::partition::Partition;
@@ -49,9 +49,6 @@ pub fn cluster(given: &Given<'_>, decisions: &mut Vec<Decision>) -> Partition {
     draft.partition()
 }
 
-/// Thirty million years: an infinite run time is no help to anybody.
-const LONGEST: f64 = 1e15;
-
 fn decision(about: impl Into<String>, what: impl Into<String>, why: impl Into<String>) -> Decision {
     Decision { pass: Pass::Cluster, about: about.into(), what: what.into(), why: why.into() }
 }
@@ -78,10 +75,8 @@ impl<'a> Draft<'a> {
         (self.given.site_of)(task)
     }
 
-    /// Seconds, whatever a recorder wrote.
     fn runtime(&self, task: TaskId) -> f64 {
-        let default = || self.given.options.default_runtime.as_secs_f64();
-        self.given.graph.tasks[task.index()].runtime.unwrap_or_else(default).max(0.0).min(LONGEST)
+        runtime_of(&self.given.graph.tasks[task.index()], self.given.options)
     }
 
     /// True when a strategy may put the task into a cluster.

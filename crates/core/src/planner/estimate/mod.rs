@@ -22,6 +22,7 @@ use std::collections::{BTreeMap, BinaryHeap};
 use work::{Bench, Leg, Work};
 
 pub use work::request;
+pub(super) use work::runtime_of;
 
 /// Assumed where the catalogue is silent.
 #[derive(Clone, Debug, PartialEq)]

@@ -1,7 +1,7 @@
 //! What each job of a layout needs, how long it computes and what it moves over which link, before any of it is put
 //! into time.
 
-use super::super::abstraction::{Abstract, GroupId, NONE, TaskId};
+use super::super::abstraction::{Abstract, GroupId, NONE, Task, TaskId};
 use super::super::layout::{Job, JobId, JobKind, Layout, SiteId, Traffic};
 use super::super::options::Options;
 use super::network::{LinkId, Network};
@@ -164,8 +164,7 @@ impl<'a> Bench<'a> {
     }
 
     fn runtime(&self, task: TaskId) -> f64 {
-        let default = || self.options.default_runtime.as_secs_f64();
-        self.graph.tasks[task.index()].runtime.unwrap_or_else(default).max(0.0).min(1e15)
+        runtime_of(&self.graph.tasks[task.index()], self.options)
     }
 
     /// Tasks of one cluster, list-scheduled within what the cluster has.
@@ -201,6 +200,15 @@ impl<'a> Bench<'a> {
             }
         }
     }
+}
+
+/// Thirty million years: an infinite run time is no help to anybody.
+const LONGEST: f64 = 1e15;
+
+/// Expected seconds, whatever a recorder wrote.
+pub(in crate::planner) fn runtime_of(task: &Task, options: &Options) -> f64 {
+    let seconds = task.runtime.unwrap_or(options.default_runtime.as_secs_f64());
+    if seconds.is_nan() { 0.0 } else { seconds.clamp(0.0, LONGEST) }
 }
 
 fn own_need(graph: &Abstract, task: TaskId) -> Need {
