@@ -165,7 +165,9 @@ impl Reading<'_> {
                 facts[set.index()] = Some(self.task_of(set));
             }
             let task = facts[set.index()].as_ref().expect("it was made just now");
-            let task = Task { name: self.graph.name(job).into(), ..task.clone() };
+            let mut task = Task { name: self.graph.name(job).into(), ..task.clone() };
+            // `label: 'part {part}'` is another label for each part.
+            task.label = task.label.map(|label| name_of(self.graph, Some(job), &label));
             let task = self.builder.task(task);
             let group = self.outputs(set, Some(job), task);
             self.made.push(group);

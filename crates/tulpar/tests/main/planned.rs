@@ -204,6 +204,22 @@ fn on_a_shared_file_system_tasks_work_in_its_scratch_and_inputs_are_links() {
 }
 
 #[test]
+fn a_label_with_a_variable_makes_a_cluster_for_each_of_its_values() {
+    let scene = Scene::new(
+        "
+workflow: w
+defaults: {label: 'part {part}'}
+tasks:
+  first: {for: {part: 1..3}, out: {a: 'a{part}.txt'}, run: 'echo {part} > {a}'}
+  second: {for: {part: 1..3}, in: [first.a], out: {b: 'b{part}.txt'}, run: 'cat {a} {a} > {b}'}
+",
+    );
+    let run = scene.tulpar("run --cluster label").done();
+    assert!(run.err.contains("6 tasks in 3 jobs"), "{run}");
+    assert_eq!(scene.read("results/b3.txt"), "3\n3\n");
+}
+
+#[test]
 fn a_pegasus_workflow_is_clustered_by_its_profiles() {
     let scene = Scene::empty();
     let job = |id: u32| {
