@@ -13,6 +13,7 @@ mod main {
     mod harness;
     mod help;
     mod living;
+    mod moving;
     mod names;
     mod pegasus;
     mod planned;

@@ -23,6 +23,8 @@ fn the_help_of_every_verb_is_as_it_was() {
         "clean",
         "gc",
         "sites",
+        "transfer",
+        "serve",
         "schema",
         "completion",
     ] {
