@@ -5,6 +5,7 @@
 mod dagman;
 mod dax3;
 mod engine;
+mod golden;
 mod lang;
 mod pegasus;
 mod planner;

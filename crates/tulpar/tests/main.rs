@@ -16,6 +16,7 @@ mod main {
     mod moving;
     mod names;
     mod pegasus;
+    mod plan;
     mod planned;
     mod pretended;
     mod reuse;

@@ -134,7 +134,9 @@ pub(crate) fn survey(folder: Option<&Path>, choice: &WorkflowChoice, site: Optio
         workflow::read(&text, &settings::overrides(choice))
     };
     let (mut plan, mut unseen) = (None, 0);
-    if let Some(workflow) = workflow {
+    if let Some(mut workflow) = workflow {
+        let target = site.or(pegasus.as_ref().map(|(_, site)| site.as_str())).unwrap_or(LOCAL);
+        findings.extend(tulpar_core::catalogue::bind(&mut workflow, &catalogue, target));
         let listed = data::survey(project.root(), &workflow.data);
         unseen = listed.unseen;
         let resolved = Resolved { files: listed.files, problems: listed.problems, ..Resolved::default() };

@@ -8,11 +8,11 @@ use std::fmt::Write;
 const MOST_JOBS: usize = 150;
 /// So are more than this side by side.
 const WIDEST: usize = 9;
-const BOX: (f64, f64) = (176.0, 44.0);
+const BOX: (f64, f64) = (192.0, 44.0);
 const GAP: (f64, f64) = (18.0, 46.0);
 const MARGIN: f64 = 28.0;
 const HEAD: f64 = 56.0;
-const LEGEND: f64 = 26.0;
+const LEGEND: f64 = 32.0;
 /// Letters that fit into a box.
 const LETTERS: usize = 27;
 const SWEEPS: usize = 6;
@@ -63,13 +63,19 @@ pub fn svg(graph: &Abstract, layout: &Layout) -> String {
         super::thousands(layout.count(JobKind::Compute) as u64),
         super::thousands(layout.auxiliary() as u64),
     );
-    for (from, to) in &drawing.edges {
+    for (from, to) in &shown(&drawing) {
         edge(&mut text, place[*from as usize], place[*to as usize]);
     }
     for (node, (x, y)) in drawing.nodes.iter().zip(&place) {
         boxed(&mut text, node, *x, *y);
     }
     let y = height - MARGIN - 8.0;
+    let _ = writeln!(
+        text,
+        "<text class=\"d\" x=\"{MARGIN}\" y=\"{:.0}\">From top to bottom; lines that follow from others are left \
+         out.</text>",
+        y - 10.0
+    );
     for (number, kind) in kinds.iter().enumerate() {
         let x = MARGIN + number as f64 * 118.0;
         let _ = writeln!(
@@ -120,6 +126,42 @@ fn edge(text: &mut String, from: (f64, f64), to: (f64, f64)) {
         y1 + bend,
         y2 - bend
     );
+}
+
+/// Lines that do not follow from others; all of them where nodes stand for jobs of several depths.
+fn shown(drawing: &Drawing) -> Vec<(u32, u32)> {
+    let layer = |node: u32| drawing.nodes[node as usize].layer;
+    if drawing.edges.iter().any(|(from, to)| layer(*from) >= layer(*to)) {
+        return drawing.edges.clone();
+    }
+    let words = drawing.nodes.len().div_ceil(64);
+    let mut below: Vec<Vec<u32>> = vec![Vec::new(); drawing.nodes.len()];
+    drawing.edges.iter().for_each(|(from, to)| below[*from as usize].push(*to));
+    let mut order: Vec<u32> = (0..drawing.nodes.len() as u32).collect();
+    order.sort_by_key(|node| std::cmp::Reverse(layer(*node)));
+    // Of each node, everything that comes after it, one bit each.
+    let mut reach = vec![0u64; words * drawing.nodes.len()];
+    let mut kept = Vec::new();
+    for node in order {
+        let children = &mut below[node as usize];
+        // What is near first: a far one may follow from it.
+        children.sort_by_key(|child| (layer(*child), *child));
+        let row = node as usize * words;
+        for child in children.iter() {
+            let child = *child as usize;
+            if reach[row + child / 64] >> (child % 64) & 1 == 1 {
+                continue;
+            }
+            kept.push((node, child as u32));
+            reach[row + child / 64] |= 1 << (child % 64);
+            for word in 0..words {
+                let theirs = reach[child * words + word];
+                reach[row + word] |= theirs;
+            }
+        }
+    }
+    kept.sort_unstable();
+    kept
 }
 
 /// Both ends of a long name say more than one.

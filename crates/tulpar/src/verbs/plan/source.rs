@@ -73,10 +73,11 @@ fn from_survey(surveyed: Surveyed, arguments: &PlanArguments, sites: &[String]) 
     findings::show(&Text { name: file.display().to_string(), text: &text }, &now);
     let plan = plan.filter(|_| !findings::any_error(&now)).ok_or(Failure::Findings)?;
     let mut remarks = Vec::new();
-    let errors = later.iter().filter(|finding| finding.severity == Severity::Error).count();
+    let errors = later.iter().filter(|finding| errors(finding.severity)).count();
     if errors > 0 {
         print::warning(&format!(
-            "{} must be put right before it can run; `tulpar check` lists them",
+            "{}{} must be put right before it can run; `tulpar check` says which",
+            if later.iter().any(|finding| finding.code == MORE) { "more than " } else { "" },
             crate::view::count(errors, "thing")
         ));
     }
