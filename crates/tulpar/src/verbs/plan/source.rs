@@ -9,7 +9,7 @@ use crate::{earlier, planning, print, settings};
 use std::path::Path;
 use std::sync::Arc;
 use tulpar_core::catalogue::Catalogue;
-use tulpar_core::diagnostic::Severity;
+use tulpar_core::diagnostic::{Diagnostic, MORE, Severity};
 use tulpar_core::plan::Graph;
 use tulpar_core::planner::published::{self, Study};
 use tulpar_core::planner::{self, Abstract, Decision, Known, Options};
@@ -69,11 +69,16 @@ fn recorded(file: &Path, text: &str, arguments: &PlanArguments, sites: &[String]
 
 fn from_survey(surveyed: Surveyed, arguments: &PlanArguments, sites: &[String]) -> Result<Source, Failure> {
     let Surveyed { project, file, text, plan, findings, mut catalogue, pegasus, unseen } = surveyed;
-    let (later, now): (Vec<_>, Vec<_>) = findings.into_iter().partition(|finding| ONLY_TO_RUN.contains(&finding.code));
+    let is_later = |code: &str| ONLY_TO_RUN.contains(&code);
+    let is_error = |finding: &&Diagnostic| finding.severity == Severity::Error;
+    // Where so much is missing that the rest is not listed, the rest is of the same kind.
+    let alike = findings.iter().filter(is_error).all(|finding| finding.code == MORE || is_later(finding.code));
+    let (later, now): (Vec<_>, Vec<_>) =
+        findings.into_iter().partition(|finding| is_later(finding.code) || (alike && finding.code == MORE));
     findings::show(&Text { name: file.display().to_string(), text: &text }, &now);
     let plan = plan.filter(|_| !findings::any_error(&now)).ok_or(Failure::Findings)?;
     let mut remarks = Vec::new();
-    let errors = later.iter().filter(|finding| errors(finding.severity)).count();
+    let errors = later.iter().filter(is_error).count();
     if errors > 0 {
         print::warning(&format!(
             "{}{} must be put right before it can run; `tulpar check` says which",
