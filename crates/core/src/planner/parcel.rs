@@ -51,6 +51,11 @@ impl Parcels {
         }
         uses.extend(moves.sent.iter().map(|(site, group, job)| key(*site, group.0, *job)));
         uses.sort_unstable();
+        // A job may write a million groups: looked up once, not once for each of them.
+        let mut only_results = vec![false; draft.facts.len()];
+        for index in 0..draft.compute {
+            draft.writes.row(index).iter().for_each(|(group, only)| only_results[group.index()] = *only);
+        }
         let mut overlapping: Vec<(SiteId, FileId, JobId)> = Vec::new();
         let mut files: Vec<(u32, FileId)> = Vec::new();
         for run in uses.chunk_by(|left, right| left.0 == right.0) {
@@ -63,7 +68,7 @@ impl Parcels {
                 Ok(group) => group,
             };
             files.clear();
-            parcels.present(draft, moves, site, group, &mut files);
+            parcels.present(draft, moves, site, group, only_results[group.index()], &mut files);
             if files.is_empty() {
                 continue;
             }
@@ -98,21 +103,18 @@ impl Parcels {
         moves: &Moves,
         site: SiteId,
         group: GroupId,
+        only_results: bool,
         files: &mut Vec<(u32, FileId)>,
     ) {
         let graph = draft.graph;
         let maker = draft.maker(group);
         let here = maker.is_some_and(|maker| draft.jobs[maker.index()].staging == site);
-        let only_results = here && {
-            let maker = maker.expect("it is made here");
-            draft.writes.row(maker.index()).iter().any(|(other, only)| *other == group && *only)
-        };
         for file in graph.files_of(group) {
             let facts = &graph.files[file.index()];
             if maker.is_none() && !draft.shares(site) && draft.bypasses(*file) {
                 continue;
             }
-            if only_results && !facts.stage_out {
+            if here && only_results && !facts.stage_out {
                 continue;
             }
             if here && facts.stage_out && draft.placement.output.is_none() {
