@@ -1,18 +1,19 @@
-//! A file that is being written: under a temporary name in its folder until all of it is there and right, then renamed.
-//! It does not know where the bytes come from.
+//! A file that is being written: without a name, or under a temporary one in its folder, until all of it is there and
+//! right; then it gets its name. It does not know where the bytes come from.
 
 use crate::error::TransferError;
 use crate::types::{Sha256Digest, Transfer};
-use rustix::fs::{AtFlags, Mode, OFlags};
+use rustix::fs::{AtFlags, CWD, Mode, OFlags};
+use rustix::io::Errno;
 use sha2::{Digest, Sha256};
 use std::collections::HashMap;
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::hash::{BuildHasher, Hasher};
 use std::io::Write;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsRawFd, OwnedFd};
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
 /// More open folders than this are closed and opened again.
@@ -39,7 +40,7 @@ impl Folders {
             return Ok(open.clone());
         }
         let open = match open(folder) {
-            Err(rustix::io::Errno::NOENT) => {
+            Err(Errno::NOENT) => {
                 std::fs::create_dir_all(folder).map_err(|error| TransferError::local(folder, error))?;
                 open(folder)
             }
@@ -87,12 +88,12 @@ pub(crate) fn temporary_name() -> String {
 /// Bytes on their way into a file. Dropped before [`Target::finish`], it leaves nothing behind.
 pub(crate) struct Target {
     folder: Arc<OwnedFd>,
-    temporary: String,
+    /// `None`: the file has no name yet, and is gone with this process whatever happens.
+    temporary: Option<String>,
     name: OsString,
     file: File,
     hasher: Option<Sha256>,
     written: u64,
-    finished: bool,
 }
 
 impl Target {
@@ -103,9 +104,15 @@ impl Target {
     }
 
     pub(crate) fn create_at(folder: Arc<OwnedFd>, name: &OsStr, mode: u32, hash: bool) -> rustix::io::Result<Self> {
-        let temporary = temporary_name();
-        let flags = OFlags::CREATE | OFlags::EXCL | OFlags::RDWR | OFlags::CLOEXEC;
-        let file = rustix::fs::openat(&*folder, &temporary, flags, Mode::from_raw_mode(mode))?;
+        let (file, temporary) = match unnamed(&folder, mode) {
+            Some(file) => (file, None),
+            None => {
+                let temporary = temporary_name();
+                let flags = OFlags::CREATE | OFlags::EXCL | OFlags::RDWR | OFlags::CLOEXEC;
+                let file = rustix::fs::openat(&*folder, &temporary, flags, Mode::from_raw_mode(mode))?;
+                (file, Some(temporary))
+            }
+        };
         Ok(Target {
             folder,
             temporary,
@@ -113,7 +120,6 @@ impl Target {
             file: file.into(),
             hasher: hash.then(Sha256::new),
             written: 0,
-            finished: false,
         })
     }
 
@@ -160,17 +166,55 @@ impl Target {
     ) -> Result<(u64, Option<Sha256Digest>), TransferError> {
         let found = self.hasher.take().map(|hasher| Sha256Digest(hasher.finalize().into()));
         check(from, size, sha256, self.written, found)?;
-        rustix::fs::renameat(&*self.folder, &self.temporary, &*self.folder, &self.name)
-            .map_err(|error| TransferError::local(Path::new(&self.name), error))?;
-        self.finished = true;
+        self.name_it().map_err(|error| TransferError::local(Path::new(&self.name), error))?;
         Ok((self.written, found))
+    }
+
+    fn name_it(&mut self) -> rustix::io::Result<()> {
+        if self.temporary.is_none() {
+            let here = format!("/proc/self/fd/{}", self.file.as_raw_fd());
+            let link = |name: &OsStr| rustix::fs::linkat(CWD, &here, &*self.folder, name, AtFlags::SYMLINK_FOLLOW);
+            match link(&self.name) {
+                Err(Errno::EXIST) => {}
+                other => return other,
+            }
+            // Only a rename replaces what is there.
+            let temporary = temporary_name();
+            link(OsStr::new(&temporary))?;
+            self.temporary = Some(temporary);
+        }
+        if let Some(temporary) = &self.temporary {
+            rustix::fs::renameat(&*self.folder, temporary, &*self.folder, &self.name)?;
+            self.temporary = None;
+        }
+        Ok(())
     }
 }
 
 impl Drop for Target {
     fn drop(&mut self) {
-        if !self.finished {
-            let _ = rustix::fs::unlinkat(&*self.folder, &self.temporary, AtFlags::empty());
+        if let Some(temporary) = &self.temporary {
+            let _ = rustix::fs::unlinkat(&*self.folder, temporary, AtFlags::empty());
+        }
+    }
+}
+
+/// A file without a name, where the file system has such: it costs one entry of the folder instead of two, and a crash
+/// leaves nothing.
+fn unnamed(folder: &OwnedFd, mode: u32) -> Option<OwnedFd> {
+    static IMPOSSIBLE: AtomicBool = AtomicBool::new(false);
+    static NAMED_LATER: OnceLock<bool> = OnceLock::new();
+    if IMPOSSIBLE.load(Ordering::Relaxed) || !NAMED_LATER.get_or_init(|| Path::new("/proc/self/fd").is_dir()) {
+        return None;
+    }
+    let flags = OFlags::TMPFILE | OFlags::RDWR | OFlags::CLOEXEC;
+    match rustix::fs::openat(folder, ".", flags, Mode::from_raw_mode(mode)) {
+        Ok(file) => Some(file),
+        Err(error) => {
+            if matches!(error, Errno::OPNOTSUPP | Errno::ISDIR | Errno::INVAL | Errno::NOSYS) {
+                IMPOSSIBLE.store(true, Ordering::Relaxed);
+            }
+            None
         }
     }
 }
