@@ -274,14 +274,16 @@ pub(super) fn files_digest(files: &[InputFile]) -> Digest {
     crate::key::files_digest(files.iter().map(|file| (file.path.as_str(), file.digest)))
 }
 
+type LookUp<'a, T> = Box<dyn Fn(&str) -> Option<T> + 'a>;
+
 /// What the names in a task's templates mean.
 struct Names<'a> {
     task: &'a Task,
     inputs: Vec<InputFiles>,
     outputs: Vec<OutputSpec>,
-    value: Box<dyn Fn(&str) -> Option<Value> + 'a>,
+    value: LookUp<'a, Value>,
     /// The number of the file that a scatter variable stands for, counted from 1.
-    number: Box<dyn Fn(&str) -> Option<u32> + 'a>,
+    number: LookUp<'a, u32>,
 }
 
 impl<'a> Names<'a> {
