@@ -20,6 +20,10 @@ pub(crate) struct PlanningArguments {
     #[arg(long, value_name = "HOW,…", value_delimiter = ',', value_parser = clustering)]
     pub(crate) cluster: Vec<ClusterWord>,
 
+    /// A cluster runs tasks that do not need each other at once, on as many CPUs as they ask for and a node has
+    #[arg(long)]
+    pub(crate) parallel_clusters: bool,
+
     /// What is removed when: none, leaf (all at the end), inplace (each file after its last use), space=SIZE
     #[arg(long, value_name = "HOW", value_parser = cleanup)]
     pub(crate) cleanup: Option<Cleanup>,
@@ -82,6 +86,7 @@ impl PlanningArguments {
             sites: if sites.is_empty() { before.sites } else { sites.to_vec() },
             choice: self.choose.unwrap_or(before.choice),
             clustering,
+            parallel_clusters: self.parallel_clusters || before.parallel_clusters,
             cleanup: self.cleanup.unwrap_or(before.cleanup),
             images: self.images.unwrap_or(before.images),
             bypass: self.bypass || before.bypass,

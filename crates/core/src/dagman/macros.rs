@@ -68,7 +68,8 @@ impl Macros {
         while let Some(at) = rest.find('$') {
             out.text.push_str(&rest[..at]);
             rest = &rest[at + 1..];
-            if depth > DEEPEST || out.text.len() > LONGEST {
+            // Once is enough: macros that double themselves would be followed a thousand million times.
+            if out.too_long || depth > DEEPEST || out.text.len() > LONGEST {
                 out.too_long = true;
                 return;
             }
@@ -126,6 +127,7 @@ impl Macros {
             self.into(text, surroundings, depth + 1, &mut inner);
             out.undefined.append(&mut inner.undefined);
             out.unknown.append(&mut inner.unknown);
+            out.too_long |= inner.too_long;
             inner.text
         };
         let upper = name.to_ascii_uppercase();

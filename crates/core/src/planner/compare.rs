@@ -50,6 +50,7 @@ pub fn scenarios(base: &Options, has_labels: bool) -> Vec<Scenario> {
                 }
                 ScenarioName::Clustering => {
                     options.threads = 24;
+                    options.parallel_clusters = true;
                     options.clustering = vec![if has_labels { Clustering::Label } else { Clustering::Whole }];
                     if has_labels { "tasks with one label are one job" } else { "the whole workflow is one job" }
                 }
@@ -59,6 +60,7 @@ pub fn scenarios(base: &Options, has_labels: bool) -> Vec<Scenario> {
                 }
                 ScenarioName::Auto => {
                     options.threads = 24;
+                    options.parallel_clusters = true;
                     options.clustering = vec![Clustering::Auto];
                     "the baseline with clusters that Tulpar chooses"
                 }
