@@ -56,8 +56,9 @@ pub struct Script {
     pub push: Option<String>,
     /// Of transfers.
     pub threads: u32,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub image: Option<SentImage>,
+    /// Container images that come with the job, or once to its node.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub images: Vec<SentImage>,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

@@ -4,10 +4,16 @@
 //! same; inputs and the workflow's folder are read-only. Variables reach Docker by name (`-e NAME`), so
 //! that no value, secret or not, is in an argument list.
 
-use crate::environment::Variables;
+mod image;
+pub(crate) mod service;
+
+use crate::environment::{self, Variables};
+use crate::marker::Marker;
 use crate::refusal::Refusal;
+use image::Image;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
+use tulpar_core::ids::AttemptId;
 use tulpar_core::job::{InputFiles, Source};
 
 pub(crate) struct Scene<'a> {
@@ -31,43 +37,93 @@ pub(crate) struct Contained {
     pub(crate) remove: Option<Vec<String>>,
 }
 
-/// Image files and references that name a registry's protocol are Apptainer's.
-const IMAGE_FILES: [&str; 5] = [".sif", ".simg", ".img", ".sqsh", ".squashfs"];
+/// What of this machine decides which runtime is taken.
+pub(crate) struct Machine<'a> {
+    pub(crate) find: &'a dyn Fn(&str) -> Option<PathBuf>,
+    /// Whether the service behind a client answers, else what it said.
+    pub(crate) answers: &'a dyn Fn(&Path) -> Result<(), String>,
+}
+
+/// Reads an archive into the runtime unless it has it already, then becomes the command behind it.
+const LOAD: &str = r#"if ! "$0" image inspect "$2" >/dev/null 2>&1; then
+loaded=$("$0" load --quiet --input "$1") && "$0" tag "${loaded##* }" "$2" || exit 125
+fi
+shift 2
+exec "$@""#;
 
 pub(crate) fn contain(
-    image: &str,
+    name: &str,
     command: Vec<String>,
     scene: &Scene<'_>,
-    find: impl Fn(&str) -> Option<PathBuf>,
+    machine: &Machine<'_>,
 ) -> Result<Contained, Refusal> {
-    let apptainer = || find("apptainer").or_else(|| find("singularity"));
-    let docker = || find("docker").or_else(|| find("podman"));
-    let is_file =
-        IMAGE_FILES.iter().any(|ending| image.ends_with(ending)) || image.starts_with('/') || image.starts_with("./");
-    if is_file {
-        let file = scene.project.join(image);
-        if !file.exists() {
-            return Err(Refusal::NoImage(file.display().to_string()));
+    let apptainer = || (machine.find)("apptainer").or_else(|| (machine.find)("singularity"));
+    let podman = || (machine.find)("podman");
+    let mut silent = None;
+    let mut docker = || {
+        let client = (machine.find)("docker")?;
+        (machine.answers)(&client).map_err(|why| silent = Some(why)).is_ok().then_some(client)
+    };
+    let install = match image::image(name, scene.project)? {
+        Image::File(file) => {
+            if let Some(program) = apptainer() {
+                return Ok(apptainer_exec(&program, &file.display().to_string(), command, scene));
+            }
+            "apptainer"
         }
-        let program = apptainer().ok_or_else(|| Refusal::NoRuntime { image: image.into(), install: "apptainer" })?;
-        return Ok(apptainer_exec(&program, &file.display().to_string(), command, scene));
-    }
-    if let Some(reference) = image.strip_prefix("docker://") {
-        return match (apptainer(), docker()) {
-            (Some(program), _) => Ok(apptainer_exec(&program, image, command, scene)),
-            (None, Some(program)) => Ok(docker_run(&program, reference, command, scene)),
-            (None, None) => Err(Refusal::NoRuntime { image: image.into(), install: "apptainer, docker or podman" }),
-        };
-    }
-    if image.contains("://") {
-        let program = apptainer().ok_or_else(|| Refusal::NoRuntime { image: image.into(), install: "apptainer" })?;
-        return Ok(apptainer_exec(&program, image, command, scene));
-    }
-    match (docker(), apptainer()) {
-        (Some(program), _) => Ok(docker_run(&program, image, command, scene)),
-        (None, Some(program)) => Ok(apptainer_exec(&program, &format!("docker://{image}"), command, scene)),
-        (None, None) => Err(Refusal::NoRuntime { image: image.into(), install: "docker, podman or apptainer" }),
-    }
+        Image::Registry => {
+            if let Some(program) = apptainer() {
+                return Ok(apptainer_exec(&program, name, command, scene));
+            }
+            "apptainer"
+        }
+        Image::Archive { file, identity } => {
+            if let Some(program) = podman().or_else(&mut docker) {
+                return Ok(load_and_run(&program, &file, &identity, command, scene));
+            }
+            if let Some(program) = apptainer() {
+                return Ok(apptainer_exec(&program, &format!("docker-archive:{}", file.display()), command, scene));
+            }
+            "podman, docker or apptainer"
+        }
+        Image::Docker { reference, protocol: true } => {
+            if let Some(program) = apptainer() {
+                return Ok(apptainer_exec(&program, name, command, scene));
+            }
+            if let Some(program) = docker().or_else(podman) {
+                return Ok(docker_run(&program, &reference, command, scene));
+            }
+            "apptainer, docker or podman"
+        }
+        Image::Docker { reference, protocol: false } => {
+            if let Some(program) = docker().or_else(podman) {
+                return Ok(docker_run(&program, &reference, command, scene));
+            }
+            if let Some(program) = apptainer() {
+                return Ok(apptainer_exec(&program, &format!("docker://{reference}"), command, scene));
+            }
+            "docker, podman or apptainer"
+        }
+    };
+    Err(match silent {
+        Some(why) => Refusal::SilentService { image: name.into(), why },
+        None => Refusal::NoRuntime { image: name.into(), install },
+    })
+}
+
+/// Of a container; without an attempt, how the names of all containers with the mark begin. Inside a job all of its
+/// tasks carry one mark, so the mark alone would be the name of several.
+pub(crate) fn name_of(marker: Marker, attempt: Option<AttemptId>) -> String {
+    let task = attempt.map(|attempt| format!("{}-{}", attempt.job.0, attempt.n)).unwrap_or_default();
+    format!("tulpar-{:016x}-{task}", marker.limit())
+}
+
+/// What removes the containers of a job that was killed with all that would have removed them.
+pub(crate) fn removal_of_all(names: &str) -> Vec<String> {
+    let line = r#"for client in docker podman; do
+command -v $client >/dev/null && $client ps --all --quiet --filter name="$0" | xargs -r $client rm --force
+done"#;
+    vec!["sh".into(), "-c".into(), line.into(), names.into()]
 }
 
 /// What is shown, and whether it may be written. The sandbox comes last: it lies inside the project.
@@ -104,7 +160,10 @@ fn docker_run(program: &Path, image: &str, command: Vec<String>, scene: &Scene<'
     let mut words =
         vec![program_name.clone(), "run".into(), "--rm".into(), "--init".into(), "--name".into(), scene.name.clone()];
     if podman {
-        words.push("--userns=keep-id".into());
+        // Root needs no mapping to own what it writes, and is refused one.
+        if scene.user.0 != 0 {
+            words.push("--userns=keep-id".into());
+        }
     } else {
         words.extend(["--user".into(), format!("{}:{}", scene.user.0, scene.user.1)]);
     }
@@ -119,7 +178,8 @@ fn docker_run(program: &Path, image: &str, command: Vec<String>, scene: &Scene<'
     }
     // The image has its own idea of these.
     let images_own = ["PATH", "HOME", "USER", "LOGNAME", "TMPDIR", "XDG_RUNTIME_DIR", "SSL_CERT_FILE", "SSL_CERT_DIR"];
-    for name in scene.variables.keys().filter(|name| !images_own.contains(&name.as_str())) {
+    let passed = |name: &&String| !images_own.contains(&name.as_str()) && !environment::is_of_runtime(name);
+    for name in scene.variables.keys().filter(passed) {
         words.extend(["--env".into(), name.clone()]);
     }
     words.push(image.into());
@@ -127,18 +187,41 @@ fn docker_run(program: &Path, image: &str, command: Vec<String>, scene: &Scene<'
     Contained { words, remove: Some(vec![program_name, "rm".into(), "--force".into(), scene.name.clone()]) }
 }
 
-/// The folders outside the project that hold inputs, without those inside another one.
+/// The archive is read once a machine: what was read is kept by the runtime under a name of ours.
+fn load_and_run(program: &Path, file: &Path, identity: &str, command: Vec<String>, scene: &Scene<'_>) -> Contained {
+    let image = format!("localhost/tulpar-image:{identity}");
+    let run = docker_run(program, &image, command, scene);
+    let load =
+        ["sh".into(), "-c".into(), LOAD.into(), program.display().to_string(), file.display().to_string(), image];
+    Contained { words: load.into_iter().chain(run.words).collect(), ..run }
+}
+
+/// The folders outside the project that hold inputs, without those inside another one. Where an input is a link, or
+/// lies behind one, the folder that it leads to is among them.
 pub(crate) fn folders_elsewhere(inputs: &[InputFiles], project: &Path) -> Vec<PathBuf> {
     let mut folders = BTreeSet::new();
-    for file in inputs.iter().flat_map(|input| input.files.iter()) {
-        if let Source::Path(path) = &file.source
-            && let path = Path::new(path)
-            && path.is_absolute()
-            && !path.starts_with(project)
-            && let Some(folder) = path.parent()
-            && !folders.contains(folder)
-        {
+    let mut seen = BTreeSet::new();
+    let mut add = |folder: &Path| {
+        if !folder.starts_with(project) && !folders.contains(folder) {
             folders.insert(folder.to_path_buf());
+        }
+    };
+    for file in inputs.iter().flat_map(|input| input.files.iter()) {
+        let Source::Path(path) = &file.source else { continue };
+        let path = project.join(path);
+        let Some(folder) = path.parent() else { continue };
+        if !seen.contains(folder) {
+            add(folder);
+            if let Ok(real) = folder.canonicalize() {
+                add(&real);
+            }
+            seen.insert(folder.to_path_buf());
+        }
+        if path.is_symlink()
+            && let Ok(real) = path.canonicalize()
+            && let Some(folder) = real.parent()
+        {
+            add(folder);
         }
     }
     let mut kept: Vec<PathBuf> = Vec::new();
@@ -154,6 +237,7 @@ pub(crate) fn folders_elsewhere(inputs: &[InputFiles], project: &Path) -> Vec<Pa
 #[cfg(test)]
 mod tests {
     use super::*;
+    use tulpar_core::ids::Digest;
 
     fn with(image: &str, have: &[&str], gpus: bool) -> Result<Contained, Refusal> {
         let variables = Variables::from([("PATH".into(), "/bin".into()), ("TOKEN".into(), "s3cret".into())]);
@@ -168,14 +252,42 @@ mod tests {
             name: "tulpar-7".into(),
             user: (1000, 100),
         };
-        contain(image, vec!["python".into(), "x.py".into()], &scene, |name| {
-            have.contains(&name).then(|| Path::new("/usr/bin").join(name))
-        })
+        let machine = Machine {
+            find: &|name| have.contains(&name).then(|| Path::new("/usr/bin").join(name)),
+            answers: &|_| if have.contains(&"dockerd") { Ok(()) } else { Err("cannot connect".into()) },
+        };
+        contain(image, vec!["python".into(), "x.py".into()], &scene, &machine)
+    }
+
+    #[test]
+    fn a_client_whose_service_does_not_answer_is_passed_over_and_named_when_nothing_else_is_there() {
+        assert_eq!(with("python:3", &["docker", "podman"], false).unwrap().words[0], "/usr/bin/podman");
+        assert_eq!(with("docker://python:3", &["docker", "podman"], false).unwrap().words[0], "/usr/bin/podman");
+        assert_eq!(
+            with("python:3", &["docker"], false).unwrap_err().to_string(),
+            "nothing here can run the container `python:3`: docker is installed, but its service does not answer (cannot \
+             connect). Start it, or install podman or apptainer"
+        );
+    }
+
+    #[test]
+    fn archives_are_read_once_by_podman_or_docker_and_by_apptainer_as_they_are() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("tiny.tar").display().to_string();
+        std::fs::write(&file, "").unwrap();
+        let words = with(&file, &["docker", "dockerd"], false).unwrap().words;
+        assert_eq!([&words[..2], &words[3..5]].concat(), ["sh", "-c", "/usr/bin/docker", &file]);
+        assert!(words[5].starts_with("localhost/tulpar-image:"), "{words:?}");
+        assert_eq!(words[6..8], ["/usr/bin/docker", "run"]);
+        assert_eq!(words[words.len() - 3..], [&words[5], "python", "x.py"]);
+        assert_eq!(with(&file, &["docker", "dockerd", "podman"], false).unwrap().words[3], "/usr/bin/podman");
+        let words = with(&file, &["apptainer", "docker"], false).unwrap().words;
+        assert_eq!(words[words.len() - 3], format!("docker-archive:{file}"));
     }
 
     #[test]
     fn docker_gets_volumes_and_variables_by_name() {
-        let contained = with("pytorch/pytorch:2", &["docker"], true).unwrap();
+        let contained = with("pytorch/pytorch:2", &["docker", "dockerd"], true).unwrap();
         assert_eq!(
             contained.words.join(" "),
             "/usr/bin/docker run --rm --init --name tulpar-7 --user 1000:100 --workdir /p/a/7.1/work --volume /p:/p:ro \
@@ -188,7 +300,7 @@ mod tests {
     #[test]
     fn references_with_a_protocol_are_for_apptainer_and_docker_is_the_second_choice() {
         assert_eq!(
-            with("docker://python:3", &["singularity", "docker"], true).unwrap().words.join(" "),
+            with("docker://python:3", &["singularity", "docker", "dockerd"], true).unwrap().words.join(" "),
             "/usr/bin/singularity exec --pwd /p/a/7.1/work --bind /p:/p:ro --bind /c/objects:/c/objects:ro --bind /data:/data:ro \
              --bind /p/a/7.1/work:/p/a/7.1/work:rw --nv docker://python:3 python x.py"
         );
@@ -212,12 +324,45 @@ mod tests {
             "nothing here can run the container `python:3`: install docker, podman or apptainer"
         );
         assert_eq!(
-            with("oras://x/y", &["docker"], false).unwrap_err().to_string(),
+            with("oras://x/y", &["docker", "dockerd"], false).unwrap_err().to_string(),
             "nothing here can run the container `oras://x/y`: install apptainer"
         );
         assert_eq!(
             with("galaxy.sif", &["apptainer"], false).unwrap_err().to_string(),
             "the container image `/p/galaxy.sif` does not exist: build or copy it there, or correct `container:`"
         );
+    }
+
+    #[test]
+    fn inputs_behind_links_can_be_seen() {
+        let folder = tempfile::tempdir().unwrap();
+        let at = |path: &str| folder.path().canonicalize().unwrap().join(path);
+        for made in ["p/own", "disk/a", "disk/b"] {
+            std::fs::create_dir_all(at(made)).unwrap();
+        }
+        std::fs::write(at("p/own/x"), "").unwrap();
+        std::fs::write(at("disk/a/y"), "").unwrap();
+        std::os::unix::fs::symlink(at("disk/a/y"), at("p/own/y")).unwrap();
+        std::os::unix::fs::symlink(at("disk/b"), at("p/b")).unwrap();
+        let input = |path: &str| {
+            let source = Source::Path(path.into());
+            let file = tulpar_core::job::InputFile { path: path.into(), source, size: 0, digest: Digest::of(b"") };
+            InputFiles { name: path.into(), files: [file].into(), list: None }
+        };
+        let found = |path: &str| folders_elsewhere(&[input(path)], &at("p"));
+        assert_eq!(found("own/x"), Vec::<PathBuf>::new());
+        assert_eq!(found("own/y"), [at("disk/a")]);
+        assert_eq!(found("b/z"), [at("disk/b")]);
+        assert_eq!(found(&at("disk/a/y").display().to_string()), [at("disk/a")]);
+    }
+
+    #[test]
+    fn tasks_of_one_job_have_containers_of_different_names_that_begin_alike() {
+        let mark = crate::marker::Owner::driver("galaxy-1", 7).mark(9);
+        let name = |job, n| name_of(mark, Some(AttemptId { job: tulpar_core::ids::JobId(job), n }));
+        assert!(name(0, 1).ends_with("0007000009-0-1"), "{}", name(0, 1));
+        assert_ne!(name(0, 1), name(1, 1));
+        assert_ne!(name(0, 1), name(0, 2));
+        assert!(name(3, 1).starts_with(&name_of(mark, None)));
     }
 }

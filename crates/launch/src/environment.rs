@@ -1,7 +1,7 @@
 //! The variables that a task sees: a small clean set, what the workflow says, and what Tulpar tells it.
 //!
 //! From outside come only: PATH, HOME, USER, LOGNAME, LANG, LANGUAGE, LC_*, TZ, TMPDIR, XDG_RUNTIME_DIR
-//! (rootless containers need it), proxies and certificate files. Anything else that happened to be
+//! (rootless containers need it), proxies and certificate files, and for container runtimes what they are told. Anything else that happened to be
 //! set in the shell of whoever typed `run` would change results without being in the cache key;
 //! what a task needs beyond this goes under `environment:` in the workflow. TERM is left out: a task has
 //! no terminal. TMPDIR stays the machine's: a folder an attempt costs more than most tasks need.
@@ -35,6 +35,29 @@ const KEPT: [&str; 19] = [
     "REQUESTS_CA_BUNDLE",
 ];
 
+/// Where container runtimes find their service, their store and their settings. They are for the runtime alone: a task
+/// in a container does not see them, others do not get them.
+const OF_RUNTIMES: [&str; 14] = [
+    "APPTAINER_CACHEDIR",
+    "APPTAINER_TMPDIR",
+    "CONTAINERS_CONF",
+    "CONTAINERS_REGISTRIES_CONF",
+    "CONTAINERS_STORAGE_CONF",
+    "CONTAINER_HOST",
+    "DOCKER_CERT_PATH",
+    "DOCKER_CONFIG",
+    "DOCKER_CONTEXT",
+    "DOCKER_HOST",
+    "DOCKER_TLS_VERIFY",
+    "REGISTRY_AUTH_FILE",
+    "SINGULARITY_CACHEDIR",
+    "TULPAR_NODE_CACHE",
+];
+
+pub(crate) fn is_of_runtime(name: &str) -> bool {
+    OF_RUNTIMES.contains(&name)
+}
+
 /// Numeric libraries start a thread for each core of the machine unless told what the task asked for.
 const THREADS: [&str; 4] = ["OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMEXPR_NUM_THREADS"];
 
@@ -46,7 +69,7 @@ pub(crate) type Variables = BTreeMap<String, String>;
 pub(crate) fn outside(all: impl Iterator<Item = (std::ffi::OsString, std::ffi::OsString)>) -> Variables {
     let mut variables: Variables = all
         .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
-        .filter(|(name, _)| KEPT.contains(&name.as_str()) || name.starts_with("LC_"))
+        .filter(|(name, _)| KEPT.contains(&name.as_str()) || name.starts_with("LC_") || is_of_runtime(name))
         .collect();
     variables.entry("PATH".into()).or_insert_with(|| DEFAULT_PATH.into());
     variables
@@ -67,6 +90,10 @@ pub(crate) fn variables(
     secrets: &Secrets,
 ) -> Result<Variables, Refusal> {
     let mut variables = outside.clone();
+    // A script runs tasks, which may be in containers.
+    if spec.container.is_none() && spec.script.is_none() {
+        variables.retain(|name, _| !is_of_runtime(name));
+    }
     let threads = spec.milli_cpus.div_ceil(1000).max(1).to_string();
     for name in THREADS {
         variables.insert(name.into(), threads.clone());

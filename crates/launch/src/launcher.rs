@@ -1,6 +1,7 @@
 //! The launcher: its threads, and what they share.
 
 use crate::commit::Conclusion;
+use crate::container::service::Services;
 use crate::environment::{self, Variables};
 use crate::gpu::Gpus;
 use crate::guard::Guard;
@@ -39,6 +40,7 @@ pub(crate) struct Shared {
     /// What tasks shall see as their soft limit of open files: ours is raised.
     pub(crate) open_files: u64,
     pub(crate) programs: Mutex<HashMap<String, PathBuf>>,
+    pub(crate) services: Services,
     pub(crate) sandboxes: Sandboxes,
     /// Symbolic links that many tasks share; gone at the end.
     links: PathBuf,
@@ -125,6 +127,7 @@ impl Launcher {
             nothing: File::open("/dev/null")?,
             open_files: raise_open_files(),
             programs: Mutex::default(),
+            services: Services::default(),
             sandboxes: Sandboxes::new(folders.attempts.clone()),
             links: folders.attempts.join("links"),
             objects: Objects::open(&folders.objects)?,

@@ -1,7 +1,7 @@
 //! From a spec to a running process: sandbox, checkpoint, inputs, variables, command.
 
 use crate::checkpoint::Checkpoints;
-use crate::container::{self, Scene};
+use crate::container::{self, Machine, Scene};
 use crate::environment::{self, Told, Variables};
 use crate::inputs::is_safe;
 use crate::launcher::Shared;
@@ -252,6 +252,9 @@ impl Command<'_> {
     fn words(&mut self, checkpoints: Option<&Path>, marker: Marker) -> Result<Vec<String>, Refusal> {
         if self.spec.script.is_some() {
             let arguments = self.shared.options.script.as_ref().ok_or(Refusal::NoScripts)?;
+            if script::uses_containers(self.spec) {
+                self.remove_container = Some(container::removal_of_all(&container::name_of(marker, None)));
+            }
             let program = std::env::current_exe().map_err(Refusal::sandbox("finding this program"))?;
             return Ok(std::iter::once(program.to_string_lossy().into_owned()).chain(arguments.clone()).collect());
         }
@@ -272,10 +275,14 @@ impl Command<'_> {
             elsewhere: container::folders_elsewhere(&self.spec.inputs, &self.shared.folders.project),
             gpus: !self.spec.gpus.is_empty(),
             variables: &self.variables,
-            name: format!("tulpar-{:x}", marker.limit()),
+            name: container::name_of(marker, Some(self.spec.attempt)),
             user: (rustix::process::getuid().as_raw(), rustix::process::getgid().as_raw()),
         };
-        let contained = container::contain(image, words, &scene, |name| command::find_program(name, &path))?;
+        let machine = Machine {
+            find: &|name| command::find_program(name, &path),
+            answers: &|client| self.shared.services.answers(client, &self.variables),
+        };
+        let contained = container::contain(image, words, &scene, &machine)?;
         self.remove_container = contained.remove;
         Ok(contained.words)
     }

@@ -46,6 +46,10 @@ pub(crate) enum Refusal {
     NoConda(String),
     #[error("nothing here can run the container `{image}`: install {install}")]
     NoRuntime { image: String, install: &'static str },
+    #[error(
+        "nothing here can run the container `{image}`: docker is installed, but its service does not answer ({why}). Start it, or install podman or apptainer"
+    )]
+    SilentService { image: String, why: String },
     #[error("the container image `{0}` does not exist: build or copy it there, or correct `container:`")]
     NoImage(String),
     #[error("`container:` and `{0}:` cannot be used together: install what the task needs in the image")]

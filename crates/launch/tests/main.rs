@@ -4,6 +4,7 @@ mod it {
     mod scene;
 
     mod checkpoints;
+    mod containers;
     mod crash;
     mod endings;
     mod measures;

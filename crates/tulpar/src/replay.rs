@@ -182,7 +182,9 @@ const MOST_COMPARED: usize = 20_000;
 /// Finds a task: `train`, `preprocess[part=3]`, or `preprocess[3]` for short.
 pub(crate) fn find(replayed: &Replayed, name: &str) -> Result<Named, Failure> {
     let graph = replayed.engine.graph();
-    let bare = name.split('[').next().unwrap_or(name);
+    // In a planned run each task is a set of its own, with the brackets in its name.
+    let whole = graph.plan().set_named(name).map(|_| name);
+    let bare = whole.or_else(|| name.split('[').next()).unwrap_or(name);
     let Some(set) = graph.plan().set_named(bare) else {
         let known = graph.plan().workflow.tasks.iter().map(|task| task.name.as_str());
         let message = format!("the workflow of {} has no task `{name}`", replayed.folder.name);

@@ -4,6 +4,7 @@ mod main {
     mod architecture;
     mod catalogues;
     mod choosing;
+    mod containers;
     mod crash;
     mod dagman;
     mod dax3;

@@ -39,7 +39,7 @@ impl<'a> SpecContext<'a> {
     /// What a planned job does beyond its command, if anything.
     fn script(&self, planned: &Planned, name: &str) -> Option<Script> {
         let work = match &planned.work {
-            Work::Task(_) if planned.staging.is_none() && planned.image.is_none() => return None,
+            Work::Task(_) if planned.staging.is_none() && planned.images.is_empty() => return None,
             Work::Task(_) => ScriptWork::Command,
             Work::Cluster(cluster) => {
                 ScriptWork::Cluster { cluster: cluster.clone(), params: self.graph.plan().workflow.params.clone() }
@@ -51,7 +51,7 @@ impl<'a> SpecContext<'a> {
             work,
             push: push.map(|staging| format!("{}/{}", staging.url, planned::job_folder(name))),
             threads: planned.staging.as_ref().map_or(1, |staging| staging.threads),
-            image: planned.image.clone(),
+            images: planned.images.clone(),
         })
     }
 

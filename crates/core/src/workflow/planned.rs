@@ -18,14 +18,14 @@ pub struct Planned {
     /// Where its inputs are pulled from and its outputs pushed to; `None`: files are linked where they are.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub staging: Option<Staging>,
-    /// The container image, when it is sent along.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub image: Option<SentImage>,
+    /// Container images that are sent along.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub images: Vec<SentImage>,
 }
 
 impl Planned {
     pub fn new(work: Work) -> Self {
-        Self { work, values: BTreeMap::new(), further: BTreeMap::new(), staging: None, image: None }
+        Self { work, values: BTreeMap::new(), further: BTreeMap::new(), staging: None, images: Vec::new() }
     }
 }
 

@@ -15,14 +15,13 @@ use tulpar_transfer::{Credentials, ErrorKind, LinkMode, Location, Options, Secre
 
 /// Copies that are not what their maker wrote are fetched again so often.
 const CHECKS: u32 = 3;
-/// The variable that names where images stay on a node.
-const NODE_FOLDER: &str = "TULPAR_NODE_CACHE";
 
 pub(super) struct Files {
     project: PathBuf,
     objects: PathBuf,
     pool: PathBuf,
     transfers: Transfers,
+    pub(super) stopped: Arc<AtomicBool>,
     /// What is to be pulled: where to, from where, how large.
     wanted: BTreeMap<PathBuf, (String, InputFile)>,
     /// Images by the name that tasks give them.
@@ -35,7 +34,7 @@ impl Files {
         let credentials = Credentials::default().with_tokens(move |_| secrets(TOKEN).map(Secret::new));
         let options = Options {
             threads: threads.max(1) as usize,
-            cancel: stopped,
+            cancel: stopped.clone(),
             scratch: work.to_owned(),
             links: LinkMode::Auto,
             credentials,
@@ -46,6 +45,7 @@ impl Files {
             objects: told.objects.clone(),
             pool: work.join("pool"),
             transfers: Transfers::new(options),
+            stopped,
             wanted: BTreeMap::new(),
             images: HashMap::new(),
             done: Vec::new(),
@@ -77,22 +77,13 @@ impl Files {
         }
     }
 
-    /// An image is pulled for this job, or once for all jobs of this node.
-    pub(super) fn want_image(&mut self, file: &mut [InputFile], once: bool) {
-        let Some(folder) = once.then(node_folder).flatten() else { return self.want(file) };
-        for file in file {
-            let Source::Remote(url) = &file.source else { continue };
-            let to = folder.join(object_path(&file.digest));
-            if !to.is_file() {
-                self.wanted.insert(to.clone(), (url.clone(), file.clone()));
-            }
-            file.source = Source::Path(to.to_string_lossy().into_owned());
-        }
-    }
-
     /// Pulls what is wanted; every file is then what its maker wrote. Gives files and bytes.
     pub(super) fn pull(&mut self) -> Result<(u64, u64), ScriptError> {
-        let mut left: Vec<(PathBuf, (String, InputFile))> = std::mem::take(&mut self.wanted).into_iter().collect();
+        let wanted = std::mem::take(&mut self.wanted).into_iter().collect();
+        self.pull_all(wanted)
+    }
+
+    pub(super) fn pull_all(&mut self, mut left: Vec<Pulled>) -> Result<(u64, u64), ScriptError> {
         let all = (left.len() as u64, left.iter().map(|(_, (_, file))| file.size).sum::<u64>());
         if left.is_empty() {
             return Ok(all);
@@ -195,12 +186,7 @@ pub(super) fn escape(path: &str) -> String {
     tulpar_core::workflow::planned::escape(path)
 }
 
-fn node_folder() -> Option<PathBuf> {
-    let folder = std::env::var_os(NODE_FOLDER).map(PathBuf::from);
-    folder.or_else(|| Some(PathBuf::from(std::env::var_os("HOME")?).join(".cache/tulpar/images")))
-}
-
-type Pulled = (PathBuf, (String, InputFile));
+pub(super) type Pulled = (PathBuf, (String, InputFile));
 
 /// Those whose content is not what it should be, found by as many threads as there are cores.
 fn damaged(pulled: Vec<Pulled>) -> Result<Vec<Pulled>, ScriptError> {

@@ -5,6 +5,7 @@
 //! of its own, whose processes carry the mark of the job. It knows no plan and no retry of jobs.
 
 mod files;
+mod images;
 mod members;
 mod operation;
 mod register;
@@ -99,6 +100,15 @@ impl ScriptError {
 /// Puts the script into the sandbox. Its words are this very program's with `arguments`.
 pub(crate) fn write(work: &Path, told: &Told) -> io::Result<()> {
     std::fs::write(work.join(TOLD), serde_json::to_vec(told).expect("a script is plain data"))
+}
+
+/// Whether something of a script runs in a container.
+pub(crate) fn uses_containers(spec: &JobSpec) -> bool {
+    let members = spec.script.iter().flat_map(|script| match &script.work {
+        ScriptWork::Cluster { cluster, .. } => &cluster.members[..],
+        _ => &[],
+    });
+    spec.container.is_some() || members.into_iter().any(|member| member.task.settings.environment.container.is_some())
 }
 
 pub(crate) fn result(work: &Path) -> Option<ScriptResult> {
@@ -201,12 +211,14 @@ impl Running {
             self.files.want(&mut files);
             input.files = files.into();
         }
-        if let Some(image) = &mut self.script.image {
-            let (name, mut file) = (image.name.clone(), vec![image.file.clone()]);
-            self.files.want_image(&mut file, image.once);
-            self.files.images.insert(name, file.remove(0));
+        let mut kept = (0, 0);
+        for image in &self.script.images {
+            let (file, pulled) = self.files.bring_image(image.file.clone(), image.once)?;
+            self.files.images.insert(image.name.clone(), file);
+            kept = (kept.0 + pulled.0, kept.1 + pulled.1);
         }
         self.pulled = self.files.pull()?;
+        self.pulled = (self.pulled.0 + kept.0, self.pulled.1 + kept.1);
         self.told.spec.inputs = inputs;
         Ok(())
     }

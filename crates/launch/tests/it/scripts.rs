@@ -47,7 +47,7 @@ impl Worker {
 }
 
 fn script(work: ScriptWork) -> Option<Box<Script>> {
-    Some(Box::new(Script { work, push: None, threads: 2, image: None }))
+    Some(Box::new(Script { work, push: None, threads: 2, images: Vec::new() }))
 }
 
 fn operation(operation: Operation, inputs: Vec<InputFiles>) -> JobSpec {
@@ -164,7 +164,7 @@ fn a_staged_job_pulls_its_inputs_and_pushes_its_outputs() {
         work: ScriptWork::Command,
         push: Some(worker.url("staging/out/task")),
         threads: 2,
-        image: None,
+        images: Vec::new(),
     }));
     let report = worker.run(&spec);
     assert_eq!(report.ending, Ending::Exit(0), "{}", report.stderr_tail);

@@ -128,7 +128,8 @@ fn images(plan: &Plan, project: &Path) -> BTreeMap<String, InputFile> {
             continue;
         };
         if file.is_file() {
-            let path = name.rsplit('/').next().unwrap_or(&name).to_owned();
+            // At the staging site they share a folder, whatever folders they have here.
+            let path = format!("{}-{}", &digest.hex()[..12], name.rsplit('/').next().unwrap_or(&name));
             let source = Source::Path(name.clone());
             images.insert(name, InputFile { path, source, size: file.len(), digest: *digest });
         }

@@ -170,7 +170,7 @@ impl<'m> Programs<'m> {
         if image.is_none() {
             findings.push(
                 Diagnostic::error(IMAGE, job.span, format!("the image `{}` of the container `{name}` cannot be used here", container.image))
-                    .help("images are `docker://…`, `library://…`, `shub://…`, `oras://…`, an http(s) address of a .sif file, or an image file of Apptainer"),
+                    .help("images are `docker://…`, `library://…`, `shub://…`, `oras://…`, an http(s) address of a .sif file, or a file here: an image of Apptainer, or what `docker save` wrote"),
             );
         }
         image
@@ -185,8 +185,10 @@ fn file_name(name: &TransformationName) -> String {
 /// As Tulpar names images.
 pub(in crate::pegasus) fn image(container: &Container) -> Option<String> {
     let image = container.image.as_str();
+    // What `docker save` writes. Apptainer's formats have endings of their own.
+    let saved = container.kind == "docker" && path_of(image).is_some();
     let archive = [".tar", ".tar.gz", ".tgz", ".tar.bz2", ".cpio"].iter().any(|ending| image.ends_with(ending));
-    if archive || container.kind == "shifter" || image.is_empty() {
+    if archive && !saved || container.kind == "shifter" || image.is_empty() {
         return None;
     }
     if let Some(path) = path_of(image) {
@@ -212,6 +214,8 @@ mod tests {
             ("singularity", "file:///x/y.sif", Some("/x/y.sif")),
             ("singularity", "images/y.sif", Some("images/y.sif")),
             ("singularity", "http://h/y.sif", Some("http://h/y.sif")),
+            ("docker", "file:///x/y.tar.gz", Some("/x/y.tar.gz")),
+            ("singularity", "file:///x/y.tar.gz", None),
             ("docker", "http://h/y.tar.gz", None),
             ("docker", "scp://h/y", None),
             ("shifter", "shifter:///papajim/x", None),

@@ -47,13 +47,14 @@ impl Compiler<'_> {
         };
         let there = self.staging(staging).cloned();
         let image = self.image(job, compiled.settings.environment.container.as_deref(), staging);
+        let images: Vec<SentImage> = image.into_iter().collect();
         if there.is_some() {
             compiled.settings = self.kept(&compiled.settings);
             // Stage-out jobs show results.
             compiled.outputs.iter_mut().for_each(|output| output.temporary = true);
         }
-        if there.is_some() || image.is_some() || !values.is_empty() || !further.is_empty() {
-            let planned = Planned { work: Work::Task(Box::new(run)), values, further, staging: there, image };
+        if there.is_some() || !images.is_empty() || !values.is_empty() || !further.is_empty() {
+            let planned = Planned { work: Work::Task(Box::new(run)), values, further, staging: there, images };
             compiled.run = Run::Planned(Box::new(planned));
         }
         compiled
@@ -101,6 +102,9 @@ impl Compiler<'_> {
     fn image(&self, job: JobId, container: Option<&str>, staging: SiteId) -> Option<SentImage> {
         let name = container?;
         if self.layout.job(job).image_bytes == 0 && !self.places.images_once {
+            return None;
+        }
+        if !self.staged_images.contains(&(staging, name)) {
             return None;
         }
         let file = self.places.images.get(name)?;
@@ -195,13 +199,13 @@ impl Compiler<'_> {
         if settings.cache == Caching::On {
             settings.cache = Caching::Keep;
         }
-        let image = members
-            .iter()
-            .find_map(|member| self.image(job, member.task.settings.environment.container.as_deref(), staging));
+        let containers: BTreeSet<&str> =
+            members.iter().filter_map(|member| member.task.settings.environment.container.as_deref()).collect();
+        let images = containers.into_iter().filter_map(|name| self.image(job, Some(name), staging)).collect();
         let parallel = if self.places.cluster_milli_cpus == 0 { 0 } else { settings.request.milli_cpus };
         let exports = exports.iter().map(|(task, output)| (place[task], *output)).collect();
         let cluster = Cluster { members, exports, needed, milli_cpus: parallel };
-        let planned = Planned { staging: there, image, ..Planned::new(Work::Cluster(cluster)) };
+        let planned = Planned { staging: there, images, ..Planned::new(Work::Cluster(cluster)) };
         Task {
             name: layout.name(self.graph, job),
             scatter: Vec::new(),

@@ -184,6 +184,8 @@ struct Compiler<'a> {
     /// Settings that staging or several sites changed, by where the original lies, with the original.
     kept: FxHashMap<usize, (Arc<Settings>, Arc<Settings>)>,
     pooled: FxHashMap<(usize, u16), (Arc<Settings>, Arc<Settings>)>,
+    /// Images that a job brings to a staging site; others are there already, or are found where they are.
+    staged_images: BTreeSet<(SiteId, &'a str)>,
     several_sites: bool,
     operating: Arc<Settings>,
 }
@@ -227,6 +229,11 @@ impl<'a> Compiler<'a> {
             exported: FxHashMap::default(),
             kept: FxHashMap::default(),
             pooled: FxHashMap::default(),
+            staged_images: {
+                let bringing = layout.jobs.iter().filter(|job| job.kind == JobKind::StageIn);
+                let images = bringing.flat_map(|job| job.images.iter().map(|image| (job.staging, *image as usize)));
+                images.map(|(site, image)| (site, graph.images[image].name.as_str())).collect()
+            },
             several_sites: {
                 let first = first_site(layout);
                 layout.jobs.iter().any(|job| job.kind == JobKind::Compute && job.site != first)
