@@ -8,7 +8,7 @@ mod image;
 pub(crate) mod service;
 
 use crate::environment::{self, Variables};
-use crate::marker::Marker;
+use crate::marker::{Marker, Owner};
 use crate::refusal::Refusal;
 use image::Image;
 use std::collections::BTreeSet;
@@ -44,12 +44,24 @@ pub(crate) struct Machine<'a> {
     pub(crate) answers: &'a dyn Fn(&Path) -> Result<(), String>,
 }
 
+/// Beside the sandboxes of a run whose driver has used containers of a service and has not ended.
+const NOTE: &str = "containers";
+
 /// Reads an archive into the runtime unless it has it already, then becomes the command behind it.
 const LOAD: &str = r#"if ! "$0" image inspect "$2" >/dev/null 2>&1; then
 loaded=$("$0" load --quiet --input "$1") && "$0" tag "${loaded##* }" "$2" || exit 125
 fi
 shift 2
 exec "$@""#;
+
+/// Podman may need a second try to see that a container which it has as running is over.
+const REMOVE: &str = r#"for client do
+command -v "$client" >/dev/null || continue
+for try in 1 2 3 4 5; do
+found=$("$client" ps --all --quiet --filter "name=$0") && [ -n "$found" ] || break
+"$client" rm --force $found
+done
+done"#;
 
 pub(crate) fn contain(
     name: &str,
@@ -118,12 +130,35 @@ pub(crate) fn name_of(marker: Marker, attempt: Option<AttemptId>) -> String {
     format!("tulpar-{:016x}-{task}", marker.limit())
 }
 
+/// Notes that the run has containers which a service keeps: they outlive a driver that is killed.
+pub(crate) fn note_use(attempts: &Path) {
+    let note = attempts.join(NOTE);
+    if !note.exists() {
+        // Without it, what a killed driver leaves has to be removed by hand.
+        let _ = std::fs::write(note, "");
+    }
+}
+
+/// Nothing of the driver's runs any more.
+pub(crate) fn forget_use(attempts: &Path) {
+    let _ = std::fs::remove_file(attempts.join(NOTE));
+}
+
+/// Ends the containers that an earlier driver of the run left, if it had any.
+pub(crate) fn remove_leftovers(attempts: &Path, run: Owner) {
+    if attempts.join(NOTE).exists() {
+        crate::finish::remove_container(Some(removal_of_all(&format!("tulpar-{}", run.digits()))));
+        forget_use(attempts);
+    }
+}
+
 /// What removes the containers of a job that was killed with all that would have removed them.
 pub(crate) fn removal_of_all(names: &str) -> Vec<String> {
-    let line = r#"for client in docker podman; do
-command -v $client >/dev/null && $client ps --all --quiet --filter name="$0" | xargs -r $client rm --force
-done"#;
-    vec!["sh".into(), "-c".into(), line.into(), names.into()]
+    removal(&format!("^{names}"), &["docker", "podman"])
+}
+
+fn removal(pattern: &str, clients: &[&str]) -> Vec<String> {
+    ["sh", "-c", REMOVE, pattern].iter().chain(clients).map(|word| (*word).to_owned()).collect()
 }
 
 /// What is shown, and whether it may be written. The sandbox comes last: it lies inside the project.
@@ -177,14 +212,24 @@ fn docker_run(program: &Path, image: &str, command: Vec<String>, scene: &Scene<'
         words.extend(if podman { ["--device", "nvidia.com/gpu=all"] } else { ["--gpus", "all"] }.map(String::from));
     }
     // The image has its own idea of these.
-    let images_own = ["PATH", "HOME", "USER", "LOGNAME", "TMPDIR", "XDG_RUNTIME_DIR", "SSL_CERT_FILE", "SSL_CERT_DIR"];
+    let images_own = [
+        "PATH",
+        "HOME",
+        "USER",
+        "LOGNAME",
+        "TMPDIR",
+        "XDG_RUNTIME_DIR",
+        "SSL_CERT_FILE",
+        "SSL_CERT_DIR",
+        "REQUESTS_CA_BUNDLE",
+    ];
     let passed = |name: &&String| !images_own.contains(&name.as_str()) && !environment::is_of_runtime(name);
     for name in scene.variables.keys().filter(passed) {
         words.extend(["--env".into(), name.clone()]);
     }
     words.push(image.into());
     words.extend(command);
-    Contained { words, remove: Some(vec![program_name, "rm".into(), "--force".into(), scene.name.clone()]) }
+    Contained { words, remove: Some(removal(&format!("^{}$", scene.name), &[&program_name])) }
 }
 
 /// The archive is read once a machine: what was read is kept by the runtime under a name of ours.
@@ -294,7 +339,7 @@ mod tests {
              --volume /c/objects:/c/objects:ro --volume /data:/data:ro --volume /p/a/7.1/work:/p/a/7.1/work --gpus all --env TOKEN \
              pytorch/pytorch:2 python x.py"
         );
-        assert_eq!(contained.remove.unwrap().join(" "), "/usr/bin/docker rm --force tulpar-7");
+        assert_eq!(contained.remove.unwrap()[3..], ["^tulpar-7$", "/usr/bin/docker"]);
     }
 
     #[test]

@@ -117,7 +117,7 @@ fn save_checkpoint(shared: &Shared, running: &Running) {
 }
 
 /// The client of a container service was killed; what it started is not its child and lives on.
-fn remove_container(words: Option<Vec<String>>) {
+pub(crate) fn remove_container(words: Option<Vec<String>>) {
     use std::process::{Command, Stdio};
     if let Some([program, arguments @ ..]) = words.as_deref() {
         let _ = Command::new(program)

@@ -12,7 +12,7 @@ use crate::queue::{Queue, Work};
 use crate::records::Records;
 use crate::sandbox::Sandboxes;
 use crate::table::{Stage, Table};
-use crate::{Folders, Notice, Options, commit, finish, prepare, sandbox, watch};
+use crate::{Folders, Notice, Options, commit, container, finish, prepare, sandbox, watch};
 use crossbeam_channel::Sender;
 use rustix::event::{EventfdFlags, epoll};
 use std::collections::HashMap;
@@ -113,6 +113,9 @@ impl Launcher {
             checkpoints: std::path::absolute(&folders.checkpoints)?,
         };
         std::fs::create_dir_all(&folders.attempts)?;
+        if !options.inside {
+            container::remove_leftovers(&folders.attempts, Owner::run(&options.run));
+        }
         let instance = instance();
         let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
         let wake = rustix::event::eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
@@ -228,6 +231,9 @@ impl Launcher {
         }
         self.shared.sandboxes.close();
         sandbox::remove_tree(&self.shared.links);
+        if !self.shared.options.inside {
+            container::forget_use(&self.shared.folders.attempts);
+        }
         if let Some(guard) = self.guard.take() {
             guard.dismiss();
         }

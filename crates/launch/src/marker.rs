@@ -39,6 +39,11 @@ impl Owner {
         Self { instance: Some(instance), ..Self::run(name) }
     }
 
+    /// How the marks of the run begin when they are written with sixteen digits.
+    pub(crate) fn digits(self) -> String {
+        format!("{:06x}", self.run)
+    }
+
     pub(crate) fn mark(self, serial: u32) -> Marker {
         let instance = u64::from(self.instance.unwrap_or(0));
         Marker(self.run << (INSTANCE_BITS + SERIAL_BITS) | instance << SERIAL_BITS | u64::from(serial) & SERIAL_MASK)

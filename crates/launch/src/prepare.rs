@@ -158,6 +158,9 @@ fn try_start(shared: &Shared, spec: &JobSpec, serial: u32) -> Result<Started, Re
         [shared.nothing.as_raw_fd(), sandbox.stdout.as_raw_fd(), sandbox.stderr.as_raw_fd()]
     };
     let words = command.words(shared_checkpoints.as_deref(), marker)?;
+    if command.remove_container.is_some() && !shared.options.inside {
+        container::note_use(&shared.folders.attempts);
+    }
     let at = now();
     let clock = Instant::now();
     let child = match command.execute(&words, streams, marker) {

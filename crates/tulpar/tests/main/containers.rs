@@ -356,10 +356,17 @@ fn a_cancelled_run_ends_its_containers_also_those_that_do_not_listen() {
 }
 
 #[test]
-fn containers_end_when_their_driver_is_killed() {
+fn containers_end_when_their_driver_is_killed_and_are_forgotten_when_the_run_goes_on() {
     let Some(contained) = Contained::new(&endless("", "86404")) else { return };
     let running = contained.start("run");
     wait_for("the task is up", || processes(&["sleep", "86404"]) == 1);
     running.kill();
     wait_for("the task is gone", || processes(&["sleep", "86404"]) == 0);
+    // What podman still has in its books goes when the run goes on.
+    let running = contained.start("resume");
+    wait_for("the task is up again", || processes(&["sleep", "86404"]) == 1);
+    assert_eq!(contained.podman(&["ps", "--all", "--quiet"]).lines().count(), 1);
+    contained.tulpar("cancel").done();
+    running.end();
+    assert_eq!(contained.podman(&["ps", "--all", "--quiet"]), "");
 }
