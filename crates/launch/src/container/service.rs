@@ -14,20 +14,25 @@ const PATIENCE: Duration = Duration::from_secs(10);
 const ASK_AGAIN: Duration = Duration::from_secs(60);
 
 #[derive(Default)]
-pub(crate) struct Services(Mutex<HashMap<PathBuf, (Instant, Result<(), String>)>>);
+pub(crate) struct Services(Mutex<HashMap<PathBuf, Asked>>);
+
+struct Asked {
+    at: Instant,
+    answer: Result<(), String>,
+}
 
 impl Services {
     /// The error is what the client said.
     pub(crate) fn answers(&self, client: &Path, variables: &Variables) -> Result<(), String> {
         // Held while asking: a hundred tasks that start together ask once.
         let mut known = self.0.lock().expect("no panic while held");
-        if let Some((asked, answer)) = known.get(client)
-            && (answer.is_ok() || asked.elapsed() < ASK_AGAIN)
+        if let Some(asked) = known.get(client)
+            && (asked.answer.is_ok() || asked.at.elapsed() < ASK_AGAIN)
         {
-            return answer.clone();
+            return asked.answer.clone();
         }
         let answer = ask(client, variables);
-        known.insert(client.to_owned(), (Instant::now(), answer.clone()));
+        known.insert(client.to_owned(), Asked { at: Instant::now(), answer: answer.clone() });
         answer
     }
 }
