@@ -273,6 +273,9 @@ fn differences(
         let count = |kinds: &BTreeMap<JobKind, u64>| kinds.get(&kind).copied().unwrap_or(0) as i64;
         let (here, there) = (count(&our_kinds), count(&their_kinds));
         let rule = match kind {
+            JobKind::StageIn if graph.files.iter().any(|file| file.bypass) => {
+                "because this workflow has its inputs fetched from where they are (bypass)"
+            }
             JobKind::StageIn | JobKind::StageOut => "one for every ten compute jobs of a level with something to move",
             JobKind::CreateDirectory | JobKind::LeafCleanup => "one for each staging site",
             JobKind::Transfer => "files go from one staging site to another",
