@@ -44,7 +44,8 @@ fn wanted(seed: u64) -> (Plan, Catalogue, Options) {
         task.settings = Arc::new(settings);
         if random.random_bool(0.5) {
             let source = FileSource::Data(DataId::from(0));
-            task.inputs.push(Input { name: "d".into(), source, bypass: false, program: false, span: Span::default() });
+            let bypass = seed.is_multiple_of(11) && random.random_bool(0.5);
+            task.inputs.push(Input { name: "d".into(), source, bypass, program: false, span: Span::default() });
         }
         task.outputs[0].register = random.random_bool(0.5);
         task.outputs[0].temporary = random.random_bool(0.3);
@@ -68,6 +69,7 @@ fn wanted(seed: u64) -> (Plan, Catalogue, Options) {
             3 => vec![Clustering::Whole],
             _ => vec![Clustering::Auto],
         },
+        bypass: seed.is_multiple_of(5),
         cleanup: match random.random_range(0..4) {
             0 => Cleanup::None,
             1 => Cleanup::Leaf,
@@ -151,7 +153,7 @@ fn planned_runs_find_their_files_keep_what_is_needed_and_leave_every_result() {
             })
             .collect();
         let sites = catalogue.sites.iter().map(|site| (site.name.clone(), site.clone())).collect();
-        let places = Places { staging, sites, ..Places::default() };
+        let places = Places { staging, sites, bypass: options.bypass, ..Places::default() };
         let compiled = match planner::compile(&unfolded, &graph, &layout, places) {
             Ok(compiled) => Arc::new(compiled),
             Err(CompileError::Dynamic(_)) => continue,

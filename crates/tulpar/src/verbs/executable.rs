@@ -86,6 +86,7 @@ pub(crate) fn executable(
         output_site,
         sites: catalogue.sites.iter().map(|site| (site.name.clone(), site.clone())).collect(),
         images: images(unfolded.plan(), project.root()),
+        bypass: options.bypass,
         images_once: options.images == ImageTransfer::OnceANode,
         cluster_milli_cpus: if options.parallel_clusters { most.unwrap_or(1000) } else { 0 },
         known,

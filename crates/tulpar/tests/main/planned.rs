@@ -105,6 +105,15 @@ fn jobs_pull_from_a_staging_directory_and_push_to_it_and_nothing_stays_there() {
 }
 
 #[test]
+fn inputs_that_bypass_the_staging_site_come_from_where_they_are() {
+    let scene = scene();
+    scene.tulpar("run --data nonsharedfs --bypass").done();
+    check_results(&scene);
+    let status = scene.tulpar("status --tasks").done();
+    assert!(!status.out.contains("stage_in"), "{status}");
+}
+
+#[test]
 fn what_a_staged_run_leaves_is_said_when_nothing_is_to_be_removed() {
     let scene = scene();
     scene.tulpar("run --data nonsharedfs --cleanup none --cluster label").done();

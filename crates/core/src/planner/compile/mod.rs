@@ -58,6 +58,8 @@ pub struct Places {
     pub sites: BTreeMap<String, Site>,
     /// Container images that are files here, by the name that tasks give them.
     pub images: BTreeMap<String, InputFile>,
+    /// Files that exist before the run are taken from where they are, not by way of a staging directory.
+    pub bypass: bool,
     /// Keep images on the node.
     pub images_once: bool,
     /// Clusters may run tasks side by side, up to so many milli-cores; 0: in order.
@@ -186,6 +188,8 @@ struct Compiler<'a> {
     pooled: FxHashMap<(usize, u16), (Arc<Settings>, Arc<Settings>)>,
     /// Images that a job brings to a staging site; others are there already, or are found where they are.
     staged_images: BTreeSet<(SiteId, &'a str)>,
+    /// Data entries that are taken from where they are: what one task fetches so is never staged.
+    direct: BTreeSet<DataId>,
     several_sites: bool,
     operating: Arc<Settings>,
 }
@@ -229,6 +233,15 @@ impl<'a> Compiler<'a> {
             exported: FxHashMap::default(),
             kept: FxHashMap::default(),
             pooled: FxHashMap::default(),
+            direct: {
+                let inputs = plan.workflow.tasks.iter().flat_map(|task| &task.inputs);
+                inputs
+                    .filter_map(|input| match input.source {
+                        crate::workflow::FileSource::Data(data) if input.bypass => Some(data),
+                        _ => None,
+                    })
+                    .collect()
+            },
             staged_images: {
                 let bringing = layout.jobs.iter().filter(|job| job.kind == JobKind::StageIn);
                 let images = bringing.flat_map(|job| job.images.iter().map(|image| (job.staging, *image as usize)));

@@ -61,7 +61,6 @@ impl Compiler<'_> {
         let mut inputs = Vec::new();
         for input in &definition.inputs {
             let from = match input.source {
-                FileSource::Data(data) if input.bypass => vec![From::Data(data)],
                 FileSource::Data(data) => vec![From::Data(self.data_at(data, staging))],
                 FileSource::Output { task: producer, output } => {
                     let selected = unfolded.selected(job, producer);
@@ -133,7 +132,7 @@ impl Compiler<'_> {
             return *data;
         }
         let name = self.unfolded.name(JobId(maker.0));
-        let below = self.staging(staging).map(|staging| staging.url.clone());
+        let below = self.staging(staging).filter(|_| !self.places.bypass).map(|staging| staging.url.clone());
         let files = self.known_files(maker, output).into_iter().map(|file| match &below {
             Some(url) => {
                 let place = format!("{url}/done/{}", planned::staged_result(&name, output, &file.path));
@@ -163,7 +162,7 @@ impl Compiler<'_> {
 
     /// A data entry as jobs of a staging site find it.
     pub(super) fn data_at(&mut self, data: DataId, staging: SiteId) -> DataId {
-        if self.staging(staging).is_none() {
+        if self.staging(staging).is_none() || self.is_direct(data) {
             return data;
         }
         if let Some(known) = self.staged.get(&(data, staging)) {
@@ -177,9 +176,13 @@ impl Compiler<'_> {
         staged
     }
 
+    fn is_direct(&self, data: DataId) -> bool {
+        self.places.bypass || self.direct.contains(&data)
+    }
+
     /// Some files of a data entry as jobs of a staging site find them.
     fn at(&self, data: DataId, staging: SiteId, files: &[InputFile]) -> Arc<[InputFile]> {
-        let Some(staging) = self.staging(staging) else { return files.into() };
+        let Some(staging) = self.staging(staging).filter(|_| !self.is_direct(data)) else { return files.into() };
         let remote = |file: &InputFile| {
             let place = format!("{}/{}", staging.url, planned::staged_data(data.index(), &file.path));
             InputFile { source: Source::Remote(place), ..file.clone() }
