@@ -8,6 +8,7 @@ pub mod expression;
 mod index;
 pub mod keys;
 pub mod model;
+mod model_settings;
 mod outputs;
 pub(crate) mod paths;
 pub mod planned;
@@ -25,6 +26,7 @@ mod write_settings;
 
 pub use check::check;
 pub use model::*;
+pub use model_settings::*;
 pub use read::read;
 pub use unsafe_place::UnsafePlace;
 pub use write::write;
