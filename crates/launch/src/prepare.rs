@@ -179,12 +179,13 @@ fn try_start(shared: &Shared, spec: &JobSpec, serial: u32) -> Result<Started, Re
 
 /// A job that is more than a command becomes a process of this very program, which finds all it needs in its folder.
 fn write_script(shared: &Shared, spec: &JobSpec, work: &Path) -> Result<(), Refusal> {
+    let (inside, job) = (shared.folders.attempts.join("inside"), spec.attempt.job.0);
     let told = script::Told {
         spec: spec.clone(),
         project: shared.folders.project.clone(),
         objects: shared.folders.objects.clone(),
         checkpoints: shared.folders.checkpoints.clone(),
-        attempts: shared.folders.attempts.join("inside").join(spec.attempt.job.0.to_string()),
+        attempts: inside.join((job / 1000).to_string()).join(job.to_string()),
         run: shared.options.run.clone(),
         keep: shared.options.keep_sandboxes.into(),
     };

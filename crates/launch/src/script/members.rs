@@ -6,7 +6,7 @@
 use super::{Running, ScriptError, say};
 use crate::inputs::object_path;
 use crate::signals::StopSignals;
-use crate::{Folders, Launcher, Notice, Options, prepare};
+use crate::{Folders, Launcher, Notice, Options};
 use crossbeam_channel::Receiver;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -16,7 +16,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use tulpar_core::ids::{AttemptId, JobId};
-use tulpar_core::job::{Ending, InputFile, InputFiles, JobSpec, MemberReport, OutputFile, Report, Source, Usage};
+use tulpar_core::job::{Ending, InputFile, InputFiles, JobSpec, MemberReport, OutputFile, Report, Source};
 use tulpar_core::plan::member_spec;
 use tulpar_core::workflow::Value;
 use tulpar_core::workflow::planned::{Cluster, Member, MemberSource};
@@ -70,7 +70,7 @@ impl Running {
         self.take_image(&mut spec);
         let name = spec.name.clone();
         inner.launcher.launch(vec![Box::new(spec)]);
-        let (_, report) = inner.next();
+        let (_, report) = inner.next()?;
         let Report { ending, outputs, .. } = *report;
         if ending.is_success() { Ok(outputs) } else { Err(explained(name, ending)) }
     }
@@ -126,7 +126,7 @@ impl Running {
             if running.is_empty() {
                 break;
             }
-            let (attempt, report) = inner.next();
+            let (attempt, report) = inner.next()?;
             let index = attempt.job.index();
             running.remove(&index);
             let name = cluster.members[index].task.name.clone();
@@ -202,24 +202,12 @@ impl Running {
 }
 
 impl Inner {
-    fn next(&self) -> (AttemptId, Box<Report>) {
+    fn next(&self) -> Result<(AttemptId, Box<Report>), ScriptError> {
         let ended = self.notices.iter().find_map(|notice| match notice {
             Notice::Ended(attempt, report) => Some((attempt, report)),
             Notice::Started(_) => None,
         });
-        ended.unwrap_or_else(|| {
-            let now = prepare::now();
-            let report = Report {
-                ending: Ending::NodeLost,
-                started: now,
-                ended: now,
-                usage: Usage::default(),
-                outputs: Vec::new(),
-                stderr_tail: String::new(),
-                script: None,
-            };
-            (AttemptId { job: JobId(0), n: 0 }, Box::new(report))
-        })
+        ended.ok_or_else(|| ScriptError::Moving("the launcher of the job stopped; this is a bug in Tulpar".to_owned()))
     }
 }
 

@@ -176,6 +176,10 @@ impl Running {
             }
         };
         self.report.transfers = std::mem::take(&mut self.files.done);
+        // A job that ended well leaves no folder behind: a hundred thousand of them would stay for nothing.
+        if ending.is_success() && !matches!(self.told.keep, KeepSandboxes::Always) {
+            crate::sandbox::remove_tree(&self.told.attempts);
+        }
         ScriptResult { ending, outputs, report: self.report, input_files: self.pulled.0, input_bytes: self.pulled.1 }
     }
 

@@ -97,6 +97,7 @@ fn members_of_a_cluster_have_sandboxes_of_their_own_and_pass_files_on() {
     let outputs: Vec<(u32, &str, String)> =
         report.outputs.iter().map(|file| (file.output, file.path.as_str(), worker.content(file))).collect();
     assert_eq!(outputs, [(0, "b.txt", "a.txt\none\na.txt\nb.txt\nx\n".to_owned()), (1, "c.txt", "1\n2\n".to_owned()),]);
+    assert!(!worker.path("attempts/inside/0/1").exists(), "a job that ended well leaves nothing behind");
     let members: Vec<(String, bool)> =
         report.script.unwrap().members.into_iter().map(|member| (member.name, member.ending.is_success())).collect();
     assert_eq!(members, [("first".into(), true), ("second".into(), true), ("third".into(), true)]);
