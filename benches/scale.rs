@@ -106,7 +106,7 @@ fn site() -> Site {
                 memory: Bytes(256 << 30),
                 disk: Bytes(1 << 40),
                 gpus: Vec::new(),
-                pool: 0,
+                ..Capacity::default()
             },
         })
         .collect();

@@ -69,7 +69,7 @@ fn main() {
         memory: Bytes(192_000_000_000),
         disk: Bytes(1 << 50),
         gpus: Vec::new(),
-        pool: 0,
+        ..Capacity::default()
     };
     let nodes = (0..100).map(|node| Node { name: format!("node-{node}"), capacity: capacity.clone() }).collect();
     let bandwidth = Bytes(12_500_000_000);

@@ -3,6 +3,7 @@
 //! Events are what the journal keeps and what every report is made of: their meaning never changes.
 //! New fields get defaults, new kinds get new names; frozen journals are replayed in the tests.
 
+use crate::engine::{Mode, Order, Packing};
 use crate::ids::{AttemptId, Digest, JobId, NodeId, SetId};
 use crate::job::{Ending, JobSpec, OutputFile, Report};
 use crate::resources::Request;
@@ -165,6 +166,9 @@ pub enum Event {
         attempt: AttemptId,
         request: Request,
         placement: Placement,
+        /// Which way of doing it was taken, where the task has several.
+        #[serde(default, skip_serializing_if = "is_zero")]
+        variant: u32,
     },
     Started {
         attempt: AttemptId,
@@ -206,12 +210,30 @@ pub enum Event {
         set: SetId,
         tasks: u32,
     },
+    /// From here on what is ready starts in this order: rollouts of the rest of the run said which ends first.
+    Ordered {
+        chosen: Way,
+        /// What was tried, and after how many microseconds each would end.
+        tried: Vec<(Way, u64)>,
+    },
     Stopping {
         how: Stopping,
     },
     RunEnded {
         outcome: Outcome,
     },
+}
+
+/// One way to go on: what a rollout tries.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct Way {
+    pub mode: Mode,
+    pub order: Order,
+    pub packing: Packing,
+}
+
+fn is_zero(value: &u32) -> bool {
+    *value == 0
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -125,7 +125,7 @@ fn number(text: &str) -> Option<(u64, &str)> {
 }
 
 /// Every kind that this Tulpar knows, as the journal spells it.
-pub const KINDS: [&str; 17] = [
+pub const KINDS: [&str; 18] = [
     "run_started",
     "run_resumed",
     "missed",
@@ -141,6 +141,7 @@ pub const KINDS: [&str; 17] = [
     "skipped",
     "cancelled",
     "grafted",
+    "ordered",
     "stopping",
     "run_ended",
 ];
@@ -164,6 +165,7 @@ impl Event {
             Event::Skipped { .. } => "skipped",
             Event::Cancelled { .. } => "cancelled",
             Event::Grafted { .. } => "grafted",
+            Event::Ordered { .. } => "ordered",
             Event::Stopping { .. } => "stopping",
             Event::RunEnded { .. } => "run_ended",
         }

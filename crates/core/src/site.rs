@@ -5,7 +5,7 @@
 
 use crate::catalogue::{DataConfiguration, Store};
 use crate::diagnostic::{BAD_VALUE, Diagnostic, MISSING_KEY, NAME_CLASH};
-use crate::resources::{Capacity, Gpu};
+use crate::resources::{Capacity, Gpu, Named};
 use crate::units::{
     BYTE_UNITS, BYTES_ACCEPTED, Bytes, CAPABILITY_ACCEPTED, CPUS_ACCEPTED, parse_bytes, parse_capability, parse_count,
     parse_cpus,
@@ -20,6 +20,9 @@ use serde::{Deserialize, Serialize};
 pub struct Site {
     pub name: String,
     pub nodes: Vec<Node>,
+    /// Resources that only have a name and belong to no node, in thousandths: licences.
+    #[serde(default, skip_serializing_if = "Named::is_empty")]
+    pub named: Named,
     /// How files come to its jobs; `None` leaves it to the plan.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub data: Option<DataConfiguration>,
@@ -171,5 +174,5 @@ fn node_group(
     }
     let devices = (0..gpus).map(|index| Gpu { id: index.to_string(), memory: gpu_memory, capability: gpu_capability });
     let (milli_cpus, memory) = milli_cpus.zip(memory).filter(|_| good)?;
-    Some((label, count, Capacity { milli_cpus, memory, disk, gpus: devices.collect(), pool: 0 }))
+    Some((label, count, Capacity { milli_cpus, memory, disk, gpus: devices.collect(), ..Capacity::default() }))
 }

@@ -61,6 +61,7 @@ fn of_one_task(job: u32) -> [Event; 4] {
             attempt,
             request: Request::default(),
             placement: Placement { site: "local".into(), nodes: vec![Share { node: NodeId(0), gpus: vec![] }] },
+            variant: 0,
         },
         Event::Started { attempt },
         Event::Ended { attempt, report: Box::new(report) },

@@ -14,7 +14,7 @@ pub fn local_site(folder: &Path) -> Site {
         memory: Bytes(memory_limit()),
         disk: Bytes(free_disk(folder)),
         gpus: gpus(),
-        pool: 0,
+        ..Capacity::default()
     };
     Site::new("local", vec![Node { name: host_name(), capacity }])
 }

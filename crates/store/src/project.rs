@@ -54,7 +54,7 @@ impl<'a> Changes<'a> {
                 row.reused_from = Some(run);
                 self.outputs(job, None, &outputs)?;
             }
-            Event::Submitted { attempt, request, placement } => {
+            Event::Submitted { attempt, request, placement, .. } => {
                 self.enter(attempt.job, "submitted", at)?.attempts = attempt.n;
                 let row = self.attempt(attempt)?;
                 row.submitted = Some(at);
@@ -98,7 +98,7 @@ impl<'a> Changes<'a> {
             }
             Event::Skipped { job, because } => self.enter(job, "skipped", at)?.because = json(&because),
             Event::Cancelled { job } => drop(self.enter(job, "cancelled", at)?),
-            Event::Grafted { .. } => {}
+            Event::Ordered { .. } | Event::Grafted { .. } => {}
             Event::Stopping { how } => {
                 let how = match how {
                     Stopping::Drain => "drain",

@@ -196,6 +196,7 @@ impl Builder<'_> {
             outputs,
             after: Vec::new(),
             run: Run::Shell(Template(line.into())),
+            variants: Vec::new(),
             when: None,
             settings: draft.settings.clone(),
             span,

@@ -29,7 +29,7 @@ impl Engine {
                 self.sets[self.graph.set_of(*job).index()].reused += 1;
                 self.finish_well(*job, outputs.clone().into());
             }
-            Event::Submitted { attempt, request, placement } => {
+            Event::Submitted { attempt, request, placement, .. } => {
                 self.set(attempt.job, State::Submitted);
                 self.attempts[attempt.job.index()] = attempt.n;
                 self.nodes.take(placement, request);
@@ -89,6 +89,7 @@ impl Engine {
                 self.settle(*job, State::Cancelled, Settled::Bad);
             }
             Event::Grafted { set, .. } => self.graft(*set),
+            Event::Ordered { .. } => {}
             Event::Stopping { how } => self.stopping = Some(*how),
             Event::RunEnded { outcome } => {
                 self.outcome = Some(*outcome);

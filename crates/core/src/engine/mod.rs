@@ -7,6 +7,7 @@ mod apply;
 mod check;
 mod explain;
 mod nodes;
+mod policy;
 mod ready;
 mod retry;
 mod schedule;
@@ -14,6 +15,7 @@ mod step;
 
 pub use check::Violation;
 pub use explain::{Explanation, NodeShortage};
+pub use policy::{Mode, Order, Packing, Policy};
 
 use crate::event::{Action, Event, Outcome, Placement, Stopping};
 use crate::ids::{AttemptId, JobId, SetId};
@@ -27,21 +29,6 @@ use rustc_hash::FxHashMap;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
-
-/// What a user chose for a whole run.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Policy {
-    /// Reuse results of earlier runs.
-    pub cache: bool,
-    /// After the first failure that no task tolerates, start nothing more.
-    pub fail_fast: bool,
-}
-
-impl Default for Policy {
-    fn default() -> Self {
-        Self { cache: true, fail_fast: false }
-    }
-}
 
 /// Where a job stands. The normal way is from top to bottom until `Done`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]

@@ -26,7 +26,7 @@ impl Engine {
             let node = &self.plan().site.nodes[share.node.index()].name;
             let gpus = self.nodes.names_gpu(share);
             let spec = self.spec_context().spec(attempt, &request, node, gpus);
-            self.record(now, Event::Submitted { attempt, request, placement }, step);
+            self.record(now, Event::Submitted { attempt, request, placement, variant: 0 }, step);
             match spec {
                 Ok(spec) => step.actions.push(Action::Submit(Box::new(spec))),
                 Err(error) => self.refuse(now, attempt, error.to_string(), step),

@@ -157,7 +157,7 @@ pub fn testbed() -> Catalogue {
                 .then(|| Gpu { id: "0".to_owned(), memory: Bytes(24_000_000_000), capability: 75 })
                 .into_iter()
                 .collect(),
-            pool: 0,
+            ..Capacity::default()
         },
     };
     let server = FileServer { url: "http://submit/staging".to_owned(), operation: Operation::All };

@@ -31,7 +31,7 @@ fn site(name: &str, nodes: usize, cpus: u32, gpus: usize) -> Site {
         memory: Bytes(64 << 30),
         disk: Bytes(1 << 40),
         gpus: vec![gpu; gpus],
-        pool: 0,
+        ..Capacity::default()
     };
     let node = |number| Node { name: format!("{name}-{number}"), capacity: capacity.clone() };
     Site::new(name, (0..nodes).map(node).collect())

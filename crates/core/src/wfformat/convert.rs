@@ -92,6 +92,7 @@ pub fn convert(instance: &Instance) -> (Workflow, Vec<Diagnostic>) {
             outputs,
             after: after.map(|parent| SetId::from(*parent as usize)).collect(),
             run: Run::Shell(run),
+            variants: Vec::new(),
             when: None,
             settings: settings.clone(),
             span,

@@ -6,6 +6,7 @@
 use super::{Hook, Settings};
 use crate::catalogue::Chosen;
 use crate::ids::{DataId, Digest, SetId};
+use crate::resources::Request;
 use crate::units::Bytes;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -31,12 +32,24 @@ pub struct Workflow {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub data: Vec<Data>,
     pub tasks: Vec<Task>,
+    /// When several workflows share one run, each with the first of its task sets; they follow each other.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub members: Vec<Member>,
     /// Commands for when the run begins and ends.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub hooks: Vec<Hook>,
     /// Where settings were written, so that a later finding can point at them.
     #[serde(skip)]
     pub places: Places,
+}
+
+/// One of several workflows that share a run and its resources.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Member {
+    pub name: String,
+    pub first: SetId,
+    /// Its share of the resources against that of the others.
+    pub weight: u32,
 }
 
 /// Keys and where they stand.
@@ -172,12 +185,27 @@ pub struct Task {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub after: Vec<SetId>,
     pub run: Run,
+    /// Other ways to do the same, the dearest to the user first, after `run` itself.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub variants: Vec<Variant>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub when: Option<Condition>,
     /// Shared between the task sets that say the same.
     pub settings: Arc<Settings>,
     #[serde(default)]
     pub span: Span,
+}
+
+/// Another way to do what a task does: on other resources, perhaps with another command. The results are the same.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Variant {
+    pub request: Request,
+    /// `None`: the task's own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub run: Option<Run>,
+    /// How long it is expected to run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub runtime: Option<Duration>,
 }
 
 /// Variables of a scatter that advance together; a task set has one task for every combination of its axes.

@@ -34,9 +34,23 @@ pub struct Settings {
     pub grace: Option<Duration>,
     #[serde(default, skip_serializing_if = "Hints::is_empty")]
     pub hints: Hints,
+    /// Which iteration of the workflow it belongs to. It matters to modes with barriers, not to what is computed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub iteration: Option<Iteration>,
+    /// At most this many tasks of the set at once.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub at_most: Option<u32>,
     /// Commands for when an attempt begins and ends. They are no part of what the task computes.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub hooks: Vec<Hook>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Iteration {
+    Number(u32),
+    /// The number that this variable of the task's scatter has.
+    Variable(String),
 }
 
 /// A command that runs beside the driver when something happens, whatever comes of it.

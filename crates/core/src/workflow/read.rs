@@ -114,7 +114,7 @@ fn decode(reader: &mut Reader, document: &Document<'_>, overrides: &BTreeMap<Str
     }
     axes::check(reader, &decoded, &axis_places);
     let params = std::mem::take(&mut reader.params);
-    Some(Workflow { name, doc, params, data, tasks: decoded, hooks, places: interner.places })
+    Some(Workflow { name, doc, params, data, tasks: decoded, members: Vec::new(), hooks, places: interner.places })
 }
 
 /// The first pass: names and outputs of all tasks.

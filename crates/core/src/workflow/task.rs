@@ -124,6 +124,7 @@ pub(super) fn read<'d>(
         outputs: Vec::new(),
         after,
         run,
+        variants: Vec::new(),
         when,
         settings,
         span: head.span,

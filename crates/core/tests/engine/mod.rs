@@ -38,7 +38,7 @@ impl Bench {
         let (read, findings) = workflow::read(text, &BTreeMap::new());
         assert_eq!(findings, []);
         let plan = Plan::new(read.expect("a workflow"), Vec::new(), found.sites.into_iter().next().expect("a site"));
-        let policy = Policy { cache: false, fail_fast: false };
+        let policy = Policy { cache: false, fail_fast: false, ..Policy::default() };
         let engine = Engine::new(Arc::new(plan), policy).expect("no cycle");
         Self { engine, specs: BTreeMap::new(), fields: BTreeMap::new(), now: Timestamp(0) }
     }
@@ -126,7 +126,7 @@ impl Bench {
     fn line(&self, event: &Event) -> String {
         let name = |job: &JobId| self.engine.graph().name(*job);
         match event {
-            Event::Submitted { attempt, request, placement } => {
+            Event::Submitted { attempt, request, placement, .. } => {
                 let nodes: Vec<String> = placement
                     .nodes
                     .iter()

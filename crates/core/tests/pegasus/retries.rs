@@ -22,7 +22,8 @@ fn requests(profiles: &str, ending: &Ending) -> Vec<Request> {
     assert_eq!(findings, []);
     let (found, _) = catalogue::read("sites: {here: {cpus: 4, memory: 8 GB}}");
     let plan = Plan::new(workflow, Vec::new(), found.sites.into_iter().next().expect("a site"));
-    let mut engine = Engine::new(Arc::new(plan), Policy { cache: false, fail_fast: false }).expect("no cycle");
+    let mut engine =
+        Engine::new(Arc::new(plan), Policy { cache: false, fail_fast: false, ..Policy::default() }).expect("no cycle");
     let mut asked = Vec::new();
     let mut inputs = vec![Input::Begin];
     for second in 0..1000 {

@@ -19,7 +19,7 @@ fn study() -> Catalogue {
         memory: Bytes(192_000_000_000),
         disk: Bytes(1 << 50),
         gpus: Vec::new(),
-        pool: 0,
+        ..Capacity::default()
     };
     let nodes = (1..=4).map(|node| Node { name: format!("node-{node}"), capacity: capacity.clone() }).collect();
     let link = Link {

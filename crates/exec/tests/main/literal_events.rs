@@ -49,6 +49,7 @@ pub(crate) fn batches() -> Vec<(Timestamp, Vec<Event>)> {
                     attempt: attempt(0, 1),
                     request: Request::default(),
                     placement: Placement { site: "local".into(), nodes: vec![Share { node: NodeId(0), gpus: vec![] }] },
+                    variant: 0,
                 },
                 Event::Submitted {
                     attempt: attempt(1, 1),
@@ -60,8 +61,8 @@ pub(crate) fn batches() -> Vec<(Timestamp, Vec<Event>)> {
                         gpu_memory: Bytes(8_000_000_000),
                         gpu_capability: 86,
                         nodes: 2,
-                        pool: 0,
                         time: Some(Duration::from_secs(5400)),
+                        ..Request::default()
                     },
                     placement: Placement {
                         site: "pretended".into(),
@@ -70,6 +71,7 @@ pub(crate) fn batches() -> Vec<(Timestamp, Vec<Event>)> {
                             Share { node: NodeId(4), gpus: vec![2, 3] },
                         ],
                     },
+                    variant: 0,
                 },
                 Event::Started { attempt: attempt(0, 1) },
                 Event::Held { attempt: attempt(1, 1), reason: "quota \"gpu\" used up\nask Zoë".into() },

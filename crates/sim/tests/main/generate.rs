@@ -37,7 +37,7 @@ pub(crate) fn case(seed: u64) -> Case {
     if random.random_bool(0.2) {
         plan.forced = vec![SetId(random.random_range(0..count as u32))];
     }
-    let policy = Policy { cache: random.random_bool(0.6), fail_fast: random.random_bool(0.2) };
+    let policy = Policy { cache: random.random_bool(0.6), fail_fast: random.random_bool(0.2), ..Policy::default() };
     let faulty = random.random_bool(0.7);
     let faults = if faulty {
         Faults { exit: 0.08, memory: 0.05, walltime: 0.05, evicted: 0.08, repeated: 0.1, unseen_start: 0.1 }
@@ -121,6 +121,7 @@ fn task(random: &mut ChaCha8Rng, index: usize, above: &[Task]) -> Task {
         }],
         after,
         run: Run::Shell(Template(format!("make {{out{index}}}").into())),
+        variants: Vec::new(),
         when: None,
         settings: Arc::new(settings(random)),
         span: Span::default(),
@@ -160,7 +161,7 @@ fn site(random: &mut ChaCha8Rng) -> Site {
                 memory: Bytes(8_000_000_000),
                 disk: Bytes(1_000_000_000_000),
                 gpus: vec![Gpu { id: "0".into(), memory: Bytes(16_000_000_000), capability: 80 }],
-                pool: 0,
+                ..Capacity::default()
             },
         })
         .collect();

@@ -19,6 +19,7 @@ fn task(name: &str, scatter: Vec<Axis>, after: Vec<SetId>) -> Task {
         outputs: Vec::new(),
         after,
         run: Run::Arguments(vec![Template("true".into())]),
+        variants: Vec::new(),
         when: None,
         settings: Arc::new(Settings::default()),
         span: Span::default(),
@@ -30,8 +31,13 @@ fn range(name: &str, last: i64) -> Axis {
 }
 
 fn site(cpus: u32) -> Site {
-    let capacity =
-        Capacity { milli_cpus: cpus * 1000, memory: Bytes(1 << 40), disk: Bytes(1 << 50), gpus: Vec::new(), pool: 0 };
+    let capacity = Capacity {
+        milli_cpus: cpus * 1000,
+        memory: Bytes(1 << 40),
+        disk: Bytes(1 << 50),
+        gpus: Vec::new(),
+        ..Capacity::default()
+    };
     Site::new("one", vec![Node { name: "node".into(), capacity }])
 }
 

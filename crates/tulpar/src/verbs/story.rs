@@ -117,7 +117,7 @@ fn words(replayed: &Replayed, entry: &Entry) -> String {
         Event::Reused { run, outputs, .. } => {
             format!("reused from {run}: {}", count(outputs.len(), "file"))
         }
-        Event::Submitted { attempt, request, placement } => {
+        Event::Submitted { attempt, request, placement, .. } => {
             format!("attempt {} submitted to {} for {}", attempt.n, place(replayed, placement), request_words(request))
         }
         Event::Started { attempt } => format!("attempt {} started", attempt.n),
@@ -153,6 +153,13 @@ fn words(replayed: &Replayed, entry: &Entry) -> String {
         Event::Grafted { set, .. } => {
             let tasks = replayed.engine.graph().count_of(*set).unwrap_or(0);
             format!("its task set got its tasks: {tasks}")
+        }
+        Event::Ordered { chosen, tried } => {
+            format!(
+                "from here on in the order `{}`, the best of {}",
+                chosen.order.name(),
+                count(tried.len(), "rollout")
+            )
         }
         Event::Stopping { how } => match how {
             Stopping::Drain => "the run starts nothing more; what runs may end".to_owned(),

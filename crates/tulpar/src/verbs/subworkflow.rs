@@ -87,7 +87,7 @@ pub(crate) fn run(arguments: &SubWorkflowArguments) -> Result<ExitCode, Failure>
     let sandbox = std::env::current_dir().map_err(Failure::Launch)?;
     let plan = prepare(&outer, &sandbox, arguments)?;
     let inner = outer.inner_run()?;
-    let policy = Policy { cache: std::env::var_os(NO_CACHE).is_none(), fail_fast: false };
+    let policy = Policy { cache: std::env::var_os(NO_CACHE).is_none(), fail_fast: false, ..Policy::default() };
     let workflow_file = sandbox.join(&arguments.file).display().to_string();
     inner.save(&SavedRun { version: VERSION.into(), workflow_file, policy, plan })?;
     let launch = LaunchArguments { sample: "1s".to_owned(), keep: Keep::Failed, cache_quota: None };

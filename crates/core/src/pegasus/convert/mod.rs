@@ -162,6 +162,7 @@ impl<'m> Conversion<'m> {
                 outputs,
                 after: Vec::new(),
                 run: command::nothing(),
+                variants: Vec::new(),
                 when: None,
                 settings: Default::default(),
                 span: job.span,

@@ -375,7 +375,7 @@ proptest! {
     ) {
         let nodes = (0..nodes).map(|node| Node {
             name: node.to_string(),
-            capacity: Capacity { milli_cpus: 2000, memory: Bytes(1000), disk: Bytes(0), gpus: Vec::new(), pool: 0 },
+            capacity: Capacity { milli_cpus: 2000, memory: Bytes(1000), disk: Bytes(0), gpus: Vec::new(), ..Capacity::default() },
         });
         let catalogue = Catalogue {
             sites: vec![Site::new("far", nodes.collect()), Site::new("near", Vec::new())],
@@ -426,7 +426,8 @@ fn sharing(seconds: f64) -> Abstract {
 }
 
 fn auto_at_a_far_site(graph: &Abstract) -> (Vec<usize>, Vec<Decision>) {
-    let capacity = Capacity { milli_cpus: 4000, memory: Bytes(1000), disk: Bytes(0), gpus: Vec::new(), pool: 0 };
+    let capacity =
+        Capacity { milli_cpus: 4000, memory: Bytes(1000), disk: Bytes(0), gpus: Vec::new(), ..Capacity::default() };
     let nodes = vec![Node { name: "1".into(), capacity: capacity.clone() }, Node { name: "2".into(), capacity }];
     let catalogue = Catalogue { sites: vec![Site::new("far", nodes)], ..Catalogue::default() };
     let options = Options { clustering: vec![Clustering::Auto], ..Options::default() };

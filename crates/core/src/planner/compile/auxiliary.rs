@@ -39,6 +39,7 @@ impl Compiler<'_> {
             outputs,
             after: Vec::new(),
             run: Run::Planned(Box::new(planned)),
+            variants: Vec::new(),
             when: None,
             settings: self.operating.clone(),
             span: Span::default(),

@@ -22,7 +22,7 @@ fn catalogue(nodes: &[(u32, u32)]) -> Catalogue {
             memory: Bytes(100),
             disk: Bytes(0),
             gpus: (0..*gpus).map(|id| Gpu { id: id.to_string(), memory: Bytes(0), capability: 0 }).collect(),
-            pool: 0,
+            ..Capacity::default()
         },
     };
     let site = Site::new("far", nodes.iter().enumerate().map(node).collect());
