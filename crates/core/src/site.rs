@@ -10,10 +10,12 @@ use crate::units::{
     BYTE_UNITS, BYTES_ACCEPTED, Bytes, CAPABILITY_ACCEPTED, CPUS_ACCEPTED, parse_bytes, parse_capability, parse_count,
     parse_cpus,
 };
+use crate::units::{micros, micros_if_any};
 use crate::workflow::keys;
 use crate::workflow::reader::Reader;
 use crate::yaml;
 use serde::{Deserialize, Serialize};
+use std::time::Duration;
 
 /// A place where jobs run. This one is *owned*: Tulpar packs its nodes itself.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -38,6 +40,36 @@ pub struct Site {
     /// Images that are on its nodes already, as tasks or the catalogue name them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub containers: Vec<String>,
+    /// How it behaves, for simulations of it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub model: Option<SiteModel>,
+}
+
+/// What a simulation should know of a site beside its nodes. What is not said does not happen, or takes no time.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SiteModel {
+    /// Thousandths of a task that it can start in a second: `launch_rate: 95` is 95000.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub launch_rate: Option<u32>,
+    /// From the end of the last task that one needs until it is ready.
+    #[serde(default, with = "micros", skip_serializing_if = "Duration::is_zero")]
+    pub dependency_latency: Duration,
+    /// How long jobs wait in its queue before they may start.
+    #[serde(default, with = "micros", skip_serializing_if = "Duration::is_zero")]
+    pub queue_wait: Duration,
+    /// Bytes a second of the network between it and where the data is, shared by all jobs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bandwidth: Option<Bytes>,
+    /// Millionths of the attempts that fail: `failure_rate: 0.01` is 10000.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub failure_rate: u32,
+    /// The mean time after which a running task is evicted.
+    #[serde(default, with = "micros_if_any", skip_serializing_if = "Option::is_none")]
+    pub eviction_every: Option<Duration>,
+}
+
+fn is_zero(value: &u32) -> bool {
+    *value == 0
 }
 
 impl Site {

@@ -1,6 +1,7 @@
 //! What can be typed, and its help. One definition gives parsing, help text and shell completion.
 
 use crate::planning::PlanningArguments;
+use crate::scheduling::SchedulingArguments;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use std::path::PathBuf;
 
@@ -240,6 +241,9 @@ pub(crate) struct RunArguments {
 
     #[command(flatten)]
     pub(crate) planning: PlanningArguments,
+
+    #[command(flatten)]
+    pub(crate) scheduling: SchedulingArguments,
 
     /// After the first failure start nothing more
     #[arg(long)]

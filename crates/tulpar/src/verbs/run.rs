@@ -23,7 +23,7 @@ pub(crate) fn run(folder: Option<&Path>, arguments: &RunArguments) -> Result<Exi
     let mut plan = prepared.plan_or_findings()?;
     plan.until = sets_named(&plan, &arguments.until)?;
     plan.forced = sets_named(&plan, &arguments.force)?;
-    let policy = Policy { cache: !arguments.no_cache, fail_fast: arguments.fail_fast, ..Policy::default() };
+    let policy = Policy { cache: !arguments.no_cache, fail_fast: arguments.fail_fast, ..arguments.scheduling.policy() };
     let project = prepared.project;
     if arguments.dry_run {
         return dry_run(&project, plan, policy, arguments.json);
