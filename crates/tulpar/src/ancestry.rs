@@ -165,7 +165,7 @@ impl Walk<'_> {
         let first = AttemptId { job, n: 1 };
         let spec: JobSpec = engine
             .spec_context()
-            .spec(first, engine.request(job), "", Vec::new())
+            .spec(first, 0, engine.request(job), "", Vec::new())
             .map_err(|error| Failure::Bug(format!("a job that ran has no command: {error}")))?;
         let plan = engine.plan();
         let software = [&spec.container, &spec.venv, &spec.conda]

@@ -25,7 +25,7 @@ impl Engine {
             let share = &placement.nodes[0];
             let node = &self.plan().site.nodes[share.node.index()].name;
             let gpus = self.nodes.names_gpu(share);
-            let spec = self.spec_context().spec(attempt, &request, node, gpus);
+            let spec = self.spec_context().spec(attempt, 0, &request, node, gpus);
             self.record(now, Event::Submitted { attempt, request, placement, variant: 0 }, step);
             match spec {
                 Ok(spec) => step.actions.push(Action::Submit(Box::new(spec))),

@@ -8,7 +8,7 @@ use crate::job::{CommandLine, InputFile, InputFiles, JobSpec, OutputFile, Output
 use crate::resources::Request;
 use crate::workflow::planned::{self, Member, MemberSource, Operation, Planned, Work};
 use crate::workflow::template::{self, TemplateError, Values};
-use crate::workflow::{FileSource, Limits, OutputKind, Run, Settings, Task, Template, Value};
+use crate::workflow::{FileSource, Limits, OutputKind, Run, Settings, Task, Template, Value, Variant};
 use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -22,16 +22,20 @@ pub struct SpecContext<'a> {
 
 impl<'a> SpecContext<'a> {
     /// Everything that is needed to run one attempt of a job whose inputs exist. An error when a file's
-    /// name, known only now, cannot be written safely where the command wants it.
+    /// name, known only now, cannot be written safely where the command wants it. `variant` says which way of doing
+    /// it: 0 is the task's own, the others are counted from 1.
     pub fn spec(
         &self,
         attempt: AttemptId,
+        variant: u32,
         request: &Request,
         node: &str,
         gpus: Vec<String>,
     ) -> Result<JobSpec, TemplateError> {
         let task = self.task(attempt.job);
-        let mut spec = self.names(attempt.job).spec(attempt, self.graph.name(attempt.job), request, node, gpus)?;
+        let mut names = self.names(attempt.job);
+        names.variant = variant.checked_sub(1).and_then(|index| task.variants.get(index as usize));
+        let mut spec = names.spec(attempt, self.graph.name(attempt.job), request, node, gpus)?;
         spec.script = task.run.planned().and_then(|planned| self.script(planned, &spec.name)).map(Box::new);
         Ok(spec)
     }
@@ -279,6 +283,8 @@ type LookUp<'a, T> = Box<dyn Fn(&str) -> Option<T> + 'a>;
 /// What the names in a task's templates mean.
 struct Names<'a> {
     task: &'a Task,
+    /// The way of doing it, when it is not the task's own.
+    variant: Option<&'a Variant>,
     inputs: Vec<InputFiles>,
     outputs: Vec<OutputSpec>,
     value: LookUp<'a, Value>,
@@ -293,7 +299,8 @@ impl<'a> Names<'a> {
         value: impl Fn(&str) -> Option<Value> + 'a,
         number: impl Fn(&str) -> Option<u32> + 'a,
     ) -> Self {
-        let mut names = Self { task, inputs, outputs: Vec::new(), value: Box::new(value), number: Box::new(number) };
+        let (value, number) = (Box::new(value), Box::new(number));
+        let mut names = Self { task, variant: None, inputs, outputs: Vec::new(), value, number };
         names.outputs = task
             .outputs
             .iter()
@@ -307,9 +314,14 @@ impl<'a> Names<'a> {
         names
     }
 
+    /// What is run: that of the variant, where it has its own.
+    fn run(&self) -> &'a Run {
+        self.variant.and_then(|variant| variant.run.as_ref()).unwrap_or(&self.task.run)
+    }
+
     fn command(&self) -> Result<CommandLine, TemplateError> {
         let mut look_up = |name: &str, attribute: &str| self.look_up(name, attribute);
-        let mut run = &self.task.run;
+        let mut run = self.run();
         while let Run::Planned(planned) = run {
             match &planned.work {
                 Work::Task(inner) => run = inner,
@@ -382,8 +394,7 @@ impl<'a> Names<'a> {
     /// Inputs of which some template wants the list file.
     fn lists(&self) -> Vec<String> {
         let variables = self.task.settings.environment.variables.values();
-        self.task
-            .run
+        self.run()
             .templates()
             .iter()
             .chain(variables)
@@ -417,7 +428,7 @@ impl<'a> Names<'a> {
             return Some(Values::one(value.to_string()));
         }
         let settings = &self.task.settings;
-        let request = &settings.request;
+        let request = self.variant.map_or(&settings.request, |variant| &variant.request);
         let program = settings.environment.programs.iter().find(|program| program.name == name);
         if let Some(place) = program.and_then(|program| program.place.as_ref()) {
             return Some(Values::one(place.clone()));

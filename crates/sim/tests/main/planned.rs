@@ -130,7 +130,7 @@ impl Staged {
 }
 
 fn spec_of(engine: &Engine, attempt: AttemptId) -> JobSpec {
-    engine.spec_context().spec(attempt, &Request::default(), "node", Vec::new()).expect("templates are good")
+    engine.spec_context().spec(attempt, 0, &Request::default(), "node", Vec::new()).expect("templates are good")
 }
 
 #[test]
