@@ -1,13 +1,20 @@
 //! Drives a core engine through virtual time: the same decisions as in a real run, no clock, no process.
 //!
-//! The [`World`] plays site, launcher, cache and network, with seeded durations and faults. It knows
-//! nothing of real executors, files or threads.
+//! The [`World`] plays site, launcher, cache and network, as a [`Model`] says they are. It knows nothing of real
+//! executors, files or threads.
 
+mod hazards;
+mod model;
+mod random;
+mod summary;
 mod world;
 
-pub use world::{Faults, World};
+pub use model::{DEFAULT_RUNTIME, Faults, Model, Network, Runtimes, Spread, declared};
+pub use summary::{Group, Summary};
+pub use world::World;
 
 use std::collections::BTreeMap;
+use std::ops::ControlFlow;
 use std::sync::Arc;
 use tulpar_core::engine::{Engine, Policy};
 use tulpar_core::event::{Event, Input, Outcome};
@@ -23,7 +30,7 @@ pub struct Simulation {
     /// Every event with its time and the step it came from, when `keep_events` is set.
     pub events: Vec<(Timestamp, Event)>,
     pub keep_events: bool,
-    /// Counts successful executions, to show that nothing runs twice.
+    /// Counts successful executions, to show that nothing runs twice, when `keep_events` is set.
     pub successes: BTreeMap<JobId, u32>,
     pub steps: u64,
 }
@@ -69,17 +76,31 @@ impl Simulation {
 
     /// Runs to the end and shows every step's events to `watch`.
     pub fn run_watched(&mut self, mut watch: impl FnMut(&Engine, &[(Timestamp, Event)])) -> Option<Outcome> {
+        self.run_while(|engine, events| {
+            watch(engine, events);
+            ControlFlow::Continue(())
+        })
+    }
+
+    /// The same, until `watch` has seen enough.
+    pub fn run_while(
+        &mut self,
+        mut watch: impl FnMut(&Engine, &[(Timestamp, Event)]) -> ControlFlow<()>,
+    ) -> Option<Outcome> {
         let mut inputs = vec![Input::Begin];
         loop {
             let step = self.engine.step(self.now, std::mem::take(&mut inputs));
             self.steps += 1;
             let timed: Vec<(Timestamp, Event)> = step.events.into_iter().map(|event| (self.now, event)).collect();
-            watch(&self.engine, &timed);
+            if watch(&self.engine, &timed).is_break() {
+                return None;
+            }
+            let outcome = self.world.perform(self.now, &self.engine, &timed, step.actions);
             if self.keep_events {
                 self.events.extend(timed);
             }
-            if let Some(outcome) = self.world.perform(self.now, step.actions) {
-                return Some(outcome);
+            if outcome.is_some() {
+                return outcome;
             }
             let wake = self.engine.next_deadline();
             let next = match (self.world.next_time(), wake) {
@@ -93,12 +114,18 @@ impl Simulation {
             if inputs.is_empty() {
                 inputs.push(Input::Clock);
             }
-            for input in &inputs {
-                if let Input::Ended { attempt, report } = input
-                    && report.ending.is_success()
-                {
-                    *self.successes.entry(attempt.job).or_default() += 1;
-                }
+            if self.keep_events {
+                self.count_successes(&inputs);
+            }
+        }
+    }
+
+    fn count_successes(&mut self, inputs: &[Input]) {
+        for input in inputs {
+            if let Input::Ended { attempt, report } = input
+                && report.ending.is_success()
+            {
+                *self.successes.entry(attempt.job).or_default() += 1;
             }
         }
     }

@@ -140,8 +140,10 @@ fn an_interrupted_run_resumes_and_ends_as_if_nothing_had_happened() {
                 inputs.push(Input::Stop { how: Stopping::Interrupt });
             }
             let step = simulation.engine.step(simulation.now, std::mem::take(&mut inputs));
+            let first = simulation.events.len();
             simulation.events.extend(step.events.into_iter().map(|event| (simulation.now, event)));
-            if let Some(end) = simulation.world.perform(simulation.now, step.actions) {
+            let events = &simulation.events[first..];
+            if let Some(end) = simulation.world.perform(simulation.now, &simulation.engine, events, step.actions) {
                 outcome = Some(end);
                 break;
             }
