@@ -6,7 +6,7 @@ use tulpar_core::engine::Engine;
 use tulpar_core::event::Event;
 use tulpar_core::ids::JobId;
 use tulpar_core::job::Ending;
-use tulpar_core::plan::Plan;
+use tulpar_core::plan::{Plan, Target};
 use tulpar_core::resources::{Request, WHOLE};
 use tulpar_core::units::Timestamp;
 
@@ -50,11 +50,14 @@ fn mean(sum: Duration, count: u64) -> Duration {
     if count == 0 { Duration::ZERO } else { sum.div_f64(count as f64) }
 }
 
-/// Built event by event; it holds no more than what is ready or runs.
+/// Built event by event.
 pub struct Summary {
     pub groups: Vec<Group>,
     by_set: Vec<u32>,
-    ready: HashMap<JobId, Timestamp>,
+    /// Since when each job could have started, as far as that is known.
+    ready: Vec<Timestamp>,
+    /// By gate, how many of its members are settled.
+    gates: Vec<u32>,
     live: HashMap<JobId, Request>,
     pub first_start: Option<Timestamp>,
     pub last_end: Option<Timestamp>,
@@ -87,7 +90,8 @@ impl Summary {
         Self {
             groups,
             by_set,
-            ready: HashMap::new(),
+            ready: Vec::new(),
+            gates: Vec::new(),
             live: HashMap::new(),
             first_start: None,
             last_end: None,
@@ -103,11 +107,17 @@ impl Summary {
     }
 
     pub fn watch(&mut self, engine: &Engine, events: &[(Timestamp, Event)]) {
+        self.ready.resize(engine.graph().len(), Timestamp(0));
+        self.gates.resize(engine.graph().gates(), 0);
         for (at, event) in events {
             self.last = self.last.max(*at);
             match event {
-                Event::Missed { job, .. } | Event::Due { job } => drop(self.ready.insert(*job, *at)),
-                Event::Retrying { job, until, .. } => drop(self.ready.insert(*job, *until)),
+                Event::Missed { job, .. } | Event::Due { job } => self.ready[job.index()] = *at,
+                Event::Retrying { job, until, .. } => self.ready[job.index()] = *until,
+                Event::Reused { job, .. }
+                | Event::Skipped { job, .. }
+                | Event::Failed { job, .. }
+                | Event::Cancelled { job } => self.settled(engine, *at, *job),
                 Event::Submitted { attempt, request, .. } => {
                     self.attempts += 1;
                     self.live.insert(attempt.job, request.clone());
@@ -128,7 +138,10 @@ impl Summary {
                         Ending::Preempted | Ending::NodeLost => self.evicted += 1,
                         _ => self.failed += 1,
                     }
-                    let ready = self.ready.remove(&attempt.job);
+                    let wait = report.started.since(self.ready[attempt.job.index()]);
+                    if report.ending.is_success() {
+                        self.settled(engine, *at, attempt.job);
+                    }
                     self.first_start = Some(self.first_start.map_or(report.started, |old| old.min(report.started)));
                     self.last_end = Some(self.last_end.map_or(report.ended, |old| old.max(report.ended)));
                     let group = self.group(engine, attempt.job);
@@ -142,14 +155,32 @@ impl Summary {
                         true => group.done += 1,
                         false => group.lost += 1,
                     }
-                    if let Some(ready) = ready {
-                        let wait = report.started.since(ready);
-                        group.starts += 1;
-                        group.waited += wait;
-                        group.longest_wait = group.longest_wait.max(wait);
-                    }
+                    group.starts += 1;
+                    group.waited += wait;
+                    group.longest_wait = group.longest_wait.max(wait);
                 }
                 _ => {}
+            }
+        }
+    }
+
+    /// What waited only for this job is ready from now on.
+    fn settled(&mut self, engine: &Engine, at: Timestamp, job: JobId) {
+        let graph = engine.graph();
+        for target in graph.children(job) {
+            match target {
+                Target::Job(child) => self.ready[child.index()] = at,
+                Target::Gate(gate) => {
+                    let settled = &mut self.gates[gate as usize];
+                    *settled += 1;
+                    if *settled == graph.waits(target) {
+                        for child in graph.gate_children(gate) {
+                            if let Target::Job(child) = child {
+                                self.ready[child.index()] = at;
+                            }
+                        }
+                    }
+                }
             }
         }
     }

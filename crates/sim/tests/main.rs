@@ -1,8 +1,23 @@
-//! The engine's properties in virtual time, over random graphs, policies and faults.
+//! The engine in virtual time: its properties over random graphs, policies and faults, and what modelled sites do.
+
+#![expect(clippy::disallowed_methods, clippy::disallowed_types, reason = "tests may touch the world")]
 
 mod main {
     mod generate;
+    mod modelled;
     mod planned;
     mod properties;
     mod scale;
+    mod summit;
+
+    /// Says loudly that something could not be tried here; `./test` counts these.
+    #[expect(clippy::print_stderr, reason = "for whoever runs the tests")]
+    pub(crate) fn skipped(why: &str) {
+        eprintln!("SKIPPED: {why}");
+        if let Some(path) = std::env::var_os("TULPAR_SKIPS") {
+            use std::io::Write;
+            let file = std::fs::File::options().append(true).create(true).open(path);
+            let _ = file.and_then(|mut file| writeln!(file, "{why}"));
+        }
+    }
 }
