@@ -11,8 +11,8 @@ use crate::units::{
     parse_cpus,
 };
 use crate::units::{micros, micros_if_any};
-use crate::workflow::keys;
 use crate::workflow::reader::Reader;
+use crate::workflow::{keys, request};
 use crate::yaml;
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
@@ -149,6 +149,7 @@ fn node_group(
     let (mut label, mut count, mut gpus) = (None, 1, 0);
     let (mut milli_cpus, mut memory, mut disk) = (None, None, UNLIMITED_DISK);
     let (mut gpu_memory, mut gpu_capability) = (Bytes(0), 0);
+    let (mut named, mut domains) = (Named::new(), 0);
     let mut good = true;
     for (key, value) in entries.iter().copied() {
         let name = key.text().unwrap_or("");
@@ -171,6 +172,13 @@ fn node_group(
             "gpu_capability" => reader
                 .quantity(value, name, parse_capability, CAPABILITY_ACCEPTED, &[])
                 .map(|value| gpu_capability = value),
+            "resources" => {
+                named = request::named(reader, value, "`resources`");
+                Some(())
+            }
+            "numa" => reader
+                .quantity(value, name, parse_count, "write how many memory domains each node has", &[])
+                .map(|value| domains = u16::try_from(value).unwrap_or(u16::MAX)),
             _ => {
                 reader.unknown_key(key, "a group of nodes", &[keys::NODES]);
                 None
@@ -193,6 +201,18 @@ fn node_group(
             }
         }
     }
+    let cores = milli_cpus.unwrap_or(u32::MAX) / 1000;
+    if domains > 1 && u32::from(domains) > cores {
+        reader.report(
+            Diagnostic::error(
+                BAD_VALUE,
+                node.span(),
+                format!("nodes of `{site}` have {domains} memory domains, but {cores} cores"),
+            )
+            .help("`numa` says over how many domains the cores of one node are spread, often 2"),
+        );
+        good = false;
+    }
     if count == 0 || count > MOST_NODES || gpus > MOST_GPUS {
         reader.report(
             Diagnostic::error(
@@ -206,5 +226,7 @@ fn node_group(
     }
     let devices = (0..gpus).map(|index| Gpu { id: index.to_string(), memory: gpu_memory, capability: gpu_capability });
     let (milli_cpus, memory) = milli_cpus.zip(memory).filter(|_| good)?;
-    Some((label, count, Capacity { milli_cpus, memory, disk, gpus: devices.collect(), ..Capacity::default() }))
+    // What none is had of need not be there.
+    named.retain(|_, amount| *amount > 0);
+    Some((label, count, Capacity { milli_cpus, memory, disk, gpus: devices.collect(), named, domains, pool: 0 }))
 }

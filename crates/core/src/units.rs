@@ -92,8 +92,10 @@ pub enum UnitError {
     NotWhole(String),
     #[error("`{0}` is not a compute capability")]
     NotACapability(String),
-    #[error("`{0}` is finer than a thousandth of a core")]
+    #[error("`{0}` is finer than a thousandth")]
     TooFine(String),
+    #[error("`{0}` is neither a whole number of devices nor a share of one")]
+    NoShare(String),
 }
 
 pub const BYTES_ACCEPTED: &str =
@@ -103,6 +105,9 @@ pub const BANDWIDTH_ACCEPTED: &str =
 pub const DURATION_ACCEPTED: &str =
     "write a number and a unit: `45 s`, `90 min`, `2 h`, `1h30m`, `3 days`, or `00:30:00`";
 pub const CPUS_ACCEPTED: &str = "write a number of cores: `4`, or `0.5` for half of one";
+pub const AMOUNT_ACCEPTED: &str = "write a number: `1`, or `0.5` for half of one";
+pub const GPUS_ACCEPTED: &str =
+    "write how many whole devices, `2`, or a share of one that other tasks may use too, `0.25`";
 pub const CAPABILITY_ACCEPTED: &str = "write it as NVIDIA does: `7.0`, `8.6`, `9.0`";
 
 impl UnitError {
@@ -283,6 +288,38 @@ pub fn parse_cpus(text: &str) -> Result<u32, UnitError> {
     u32::try_from(scaled(value, 1000, text)?).map_err(|_| UnitError::TooLarge(text.to_owned()))
 }
 
+/// Devices, and thousandths of each when it is shared: `2` is two whole ones, `0.25` a quarter of one.
+pub fn parse_gpus(text: &str) -> Result<(u32, u32), UnitError> {
+    let text = text.trim();
+    let (whole, fraction) = decimal(text)?;
+    if fraction == 0 {
+        return parse_count(text).map(|count| (count, 0));
+    }
+    if whole > 0 {
+        return Err(UnitError::NoShare(text.to_owned()));
+    }
+    parse_cpus(text).map(|share| (1, share))
+}
+
+/// Thousandths a second: `95`, `0.5`, `95 /s`.
+pub fn parse_rate(text: &str) -> Result<u32, UnitError> {
+    let text = text.trim();
+    parse_cpus(text.strip_suffix("/s").unwrap_or(text))
+}
+
+/// Millionths of a whole: `0.01` and `1%` are 10000.
+pub fn parse_part(text: &str) -> Result<u32, UnitError> {
+    let text = text.trim();
+    let (number, unit) = match text.strip_suffix('%') {
+        Some(number) => (number.trim_end(), 10_000),
+        None => (text, 1_000_000),
+    };
+    match scaled(decimal(number)?, unit, text)? {
+        part @ 0..=1_000_000 => Ok(part as u32),
+        _ => Err(UnitError::TooLarge(text.to_owned())),
+    }
+}
+
 /// `8.6` is 86.
 pub fn parse_capability(text: &str) -> Result<u32, UnitError> {
     let text = text.trim();
@@ -404,6 +441,17 @@ mod tests {
         assert_eq!(parse_cpus("0.5"), Ok(500));
         assert_eq!(parse_cpus("4"), Ok(4000));
         assert_eq!(parse_cpus("0.0001"), Err(UnitError::TooFine("0.0001".into())));
+        assert_eq!(parse_rate("95 /s"), Ok(95_000));
+        assert_eq!(parse_rate("0.5"), Ok(500));
+        assert_eq!(parse_part("0.01"), Ok(10_000));
+        assert_eq!(parse_part("2.5 %"), Ok(25_000));
+        assert_eq!(parse_part("1.5"), Err(UnitError::TooLarge("1.5".into())));
+        assert_eq!(parse_gpus("0"), Ok((0, 0)));
+        assert_eq!(parse_gpus("3"), Ok((3, 0)));
+        assert_eq!(parse_gpus("0.25"), Ok((1, 250)));
+        assert_eq!(parse_gpus("1.0"), Err(UnitError::NotWhole("1.0".into())));
+        assert_eq!(parse_gpus("1.5"), Err(UnitError::NoShare("1.5".into())));
+        assert_eq!(parse_gpus("0.0004"), Err(UnitError::TooFine("0.0004".into())));
         assert_eq!(parse_capability("8.0"), Ok(80));
         assert_eq!(parse_capability("8.6"), Ok(86));
         assert_eq!(parse_capability("9"), Ok(90));

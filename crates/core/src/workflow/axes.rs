@@ -2,8 +2,8 @@
 //! consumer asks for must be one that the producer has.
 
 use super::reader::Reader;
-use super::{Axis, AxisValues, FileSource, Span, Task};
-use crate::diagnostic::{AXIS_MISMATCH, Diagnostic};
+use super::{Axis, AxisValues, FileSource, Span, Task, Value};
+use crate::diagnostic::{AXIS_MISMATCH, BAD_VALUE, Diagnostic};
 use crate::ids::SetId;
 use rustc_hash::{FxHashMap, FxHashSet};
 
@@ -45,6 +45,48 @@ pub(super) fn check(reader: &mut Reader, tasks: &[Task], places: &AxisPlaces) {
                 );
             }
         }
+    }
+}
+
+/// Whether a variable can say which iteration a task belongs to: all its values are whole numbers from 0.
+pub(super) fn check_iteration(reader: &mut Reader, task: &str, axes: &[Axis], name: &str, place: Span) {
+    let number = |value: i64| u32::try_from(value).is_ok();
+    let Some(axis) = axes.iter().find(|axis| axis.names.iter().any(|other| other == name)) else {
+        let known: Vec<&str> = axes.iter().flat_map(|axis| axis.names.iter()).map(String::as_str).collect();
+        let mut diagnostic = Diagnostic::error(
+            BAD_VALUE,
+            place,
+            format!("`{task}` has no variable `{name}` that could be its iteration"),
+        )
+        .suggest(name, known.iter().copied());
+        diagnostic = match reader.params.contains_key(name) {
+            true => diagnostic.help(format!("it is a parameter: write `\"{{{name}}}\"`")),
+            false => diagnostic.help("write a whole number from 0, or a variable of `for:`"),
+        };
+        reader.report(diagnostic);
+        return;
+    };
+    let wrong = match &axis.values {
+        AxisValues::Range { first, last, .. } => {
+            [*first, *last].into_iter().find(|value| !number(*value)).map(|value| value.to_string())
+        }
+        AxisValues::Rows(rows) => {
+            let column = axis.names.iter().position(|other| other == name).unwrap_or(0);
+            let values = rows.iter().filter_map(|row| row.get(column));
+            let bad = |value: &&Value| !matches!(value, Value::Integer(value) if number(*value));
+            values.into_iter().find(bad).map(ToString::to_string)
+        }
+        AxisValues::Files { .. } => Some("a file".to_owned()),
+    };
+    if let Some(wrong) = wrong {
+        reader.report(
+            Diagnostic::error(
+                BAD_VALUE,
+                place,
+                format!("`{name}` cannot say the iteration: one of its values is `{wrong}`"),
+            )
+            .help("iterations are whole numbers from 0"),
+        );
     }
 }
 

@@ -5,7 +5,7 @@
 pub const TOP: &[&str] = &["workflow", "about", "params", "data", "defaults", "groups", "hooks", "tasks"];
 
 /// What a task says beside its settings.
-pub const TASK: &[&str] = &["about", "for", "in", "out", "after", "run", "when", "group"];
+pub const TASK: &[&str] = &["about", "for", "in", "out", "after", "run", "variants", "when", "group"];
 
 /// What a task, a group and `defaults:` may all say.
 pub const SETTINGS: &[&str] = &[
@@ -17,6 +17,8 @@ pub const SETTINGS: &[&str] = &[
     "gpu_memory",
     "gpu_capability",
     "nodes",
+    "resources",
+    "pin",
     "time",
     "container",
     "venv",
@@ -28,6 +30,8 @@ pub const SETTINGS: &[&str] = &[
     "failures",
     "cache",
     "priority",
+    "at_most",
+    "iteration",
     "grace",
     "hooks",
     "programs",
@@ -37,6 +41,12 @@ pub const SETTINGS: &[&str] = &[
     "cluster",
     "kind",
 ];
+
+/// What of that a task asks of the nodes.
+pub const REQUEST: &[&str] =
+    &["cpus", "memory", "disk", "gpus", "gpu_memory", "gpu_capability", "nodes", "resources", "pin", "time"];
+/// What a variant says beside what it asks for.
+pub const VARIANT: &[&str] = &["run", "runtime"];
 
 /// Of a data entry that is a map.
 pub const DATA: &[&str] = &["path", "manifest", "url", "files", "replica"];
@@ -54,14 +64,18 @@ pub const CLUSTER: &[&str] = &["size", "count", "runtime"];
 pub const BEST: &[&str] = &["newest", "smallest", "largest"];
 
 /// Kept for later versions, at the top and in tasks.
-pub const RESERVED: &[&str] = &["search", "loop", "service", "subworkflow", "iteration"];
+pub const RESERVED: &[&str] = &["search", "loop", "service", "subworkflow"];
 
 /// At the top of a catalogue; a site file is one that has only sites.
 pub const CATALOGUE: &[&str] = &["sites", "links", "replicas", "transformations", "containers"];
 /// Of a group of equal nodes, and of a site whose nodes are all equal.
-pub const NODES: &[&str] = &["name", "nodes", "cpus", "memory", "disk", "gpus", "gpu_memory", "gpu_capability"];
+pub const NODES: &[&str] =
+    &["name", "nodes", "cpus", "memory", "disk", "gpus", "gpu_memory", "gpu_capability", "resources", "numa"];
 /// Of a site, beside its nodes.
-pub const SITE: &[&str] = &["groups", "data", "scratch", "storage", "staging", "containers"];
+pub const SITE: &[&str] = &["groups", "data", "scratch", "storage", "staging", "containers", "shared", "model"];
+/// Of `model` of a site.
+pub const MODEL: &[&str] =
+    &["launch_rate", "dependency_latency", "queue_wait", "bandwidth", "failure_rate", "eviction_every"];
 /// Of `scratch` and `storage`.
 pub const STORE: &[&str] = &["path", "shared", "servers", "space"];
 pub const SERVER: &[&str] = &["url", "operation"];

@@ -14,6 +14,7 @@ pub(crate) mod paths;
 pub mod planned;
 mod read;
 pub(crate) mod reader;
+pub(crate) mod request;
 mod scatter;
 mod scope;
 mod settings;
@@ -21,6 +22,7 @@ mod shell;
 mod task;
 pub mod template;
 mod unsafe_place;
+mod variants;
 mod write;
 mod write_settings;
 

@@ -4,16 +4,14 @@
 
 use super::expression::ExpressionError;
 use super::reader::{Reader, list, place};
+use super::request::Asked;
 use super::template::is_identifier;
 use super::{
-    Best, Caching, Checkpoint, ClusterHint, Hook, Occasion, Places, Program, Quantity, Retry, RetryExpression, RetryOn,
-    Settings, Span, Template, Tolerance, expression, keys,
+    Best, Caching, Checkpoint, ClusterHint, Hook, Iteration, Occasion, Places, Program, Quantity, Retry,
+    RetryExpression, RetryOn, Settings, Span, Template, Tolerance, expression, keys,
 };
 use crate::diagnostic::{BAD_NAME, BAD_VALUE, CONFLICT, Diagnostic, QUANTITY, did_you_mean};
-use crate::units::{
-    BYTE_UNITS, BYTES_ACCEPTED, Bytes, CAPABILITY_ACCEPTED, CPUS_ACCEPTED, DURATION_ACCEPTED, TIME_UNITS, parse_bytes,
-    parse_capability, parse_count, parse_cpus, parse_duration,
-};
+use crate::units::{DURATION_ACCEPTED, TIME_UNITS, parse_count, parse_duration};
 use crate::yaml::{Kind, Node};
 use rustc_hash::FxHashSet;
 use std::collections::BTreeMap;
@@ -32,14 +30,9 @@ enum Software {
 /// What one map of settings says; what it does not say is left to the layers below.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Layer {
-    milli_cpus: Option<u32>,
-    memory: Option<Bytes>,
-    disk: Option<Bytes>,
-    gpus: Option<u32>,
-    gpu_memory: Option<Bytes>,
-    gpu_capability: Option<u32>,
-    nodes: Option<u32>,
-    time: Option<Duration>,
+    asked: Asked,
+    at_most: Option<u32>,
+    iteration: Option<Iteration>,
     shell: Option<String>,
     software: Option<(Software, Span)>,
     /// Each with the place of its value, for those who check its names.
@@ -94,29 +87,17 @@ impl Layer {
         self.is_empty = false;
         self.places.push((name, place(key, value)));
         match *name {
-            "cpus" => {
-                self.milli_cpus = reader.quantity(value, name, parse_cpus, CPUS_ACCEPTED, &[]);
-                if self.milli_cpus == Some(0) {
+            asked if keys::REQUEST.contains(&asked) => self.asked.read(reader, asked, value),
+            "at_most" => {
+                self.at_most = count(reader, name, value);
+                if self.at_most == Some(0) {
                     reader.report(
-                        Diagnostic::error(QUANTITY, value.span(), "`cpus`: a task needs more than 0")
-                            .help(CPUS_ACCEPTED),
+                        Diagnostic::error(QUANTITY, value.span(), "`at_most`: 0 tasks at once would never end")
+                            .help("write how many tasks of the set may run at once, or leave it out"),
                     );
                 }
             }
-            "memory" => self.memory = bytes(reader, name, value),
-            "disk" => self.disk = bytes(reader, name, value),
-            "gpus" => self.gpus = count(reader, name, value),
-            "gpu_memory" => self.gpu_memory = bytes(reader, name, value),
-            "gpu_capability" => {
-                self.gpu_capability = reader.quantity(value, name, parse_capability, CAPABILITY_ACCEPTED, &[]);
-            }
-            "nodes" => {
-                self.nodes = count(reader, name, value);
-                if self.nodes == Some(0) {
-                    reader.report(Diagnostic::error(QUANTITY, value.span(), "`nodes`: a task needs at least 1"));
-                }
-            }
-            "time" => self.time = duration(reader, name, value),
+            "iteration" => self.iteration = iteration(reader, value),
             "grace" => self.grace = duration(reader, name, value),
             "hooks" => self.hooks = Some(hooks(reader, value)),
             "shell" => self.shell = reader.bound_text(value, "`shell`").map(|text| text.into_owned()),
@@ -201,15 +182,9 @@ impl Layer {
                 *target = value.clone();
             }
         }
-        let request = &mut settings.request;
-        set(&mut request.milli_cpus, &self.milli_cpus);
-        set(&mut request.memory, &self.memory);
-        set(&mut request.disk, &self.disk);
-        set(&mut request.gpus, &self.gpus);
-        set(&mut request.gpu_memory, &self.gpu_memory);
-        set(&mut request.gpu_capability, &self.gpu_capability);
-        set(&mut request.nodes, &self.nodes);
-        request.time = self.time.or(request.time);
+        self.asked.apply(&mut settings.request);
+        settings.at_most = self.at_most.or(settings.at_most);
+        settings.iteration = self.iteration.clone().or(settings.iteration.take());
         settings.shell = self.shell.clone().or(settings.shell.take());
         let environment = &mut settings.environment;
         if let Some((software, _)) = &self.software {
@@ -252,15 +227,28 @@ impl Layer {
     }
 }
 
-fn bytes(reader: &mut Reader, name: &str, value: Node<'_>) -> Option<Bytes> {
-    reader.quantity(value, name, parse_bytes, BYTES_ACCEPTED, BYTE_UNITS)
+/// `2`, or the name of a variable of `for:` whose values are such numbers. Which variables there are, tasks know.
+fn iteration(reader: &mut Reader, node: Node<'_>) -> Option<Iteration> {
+    let text = reader.bound_text(node, "`iteration`")?;
+    let text = text.trim();
+    match text.parse() {
+        Ok(number) => Some(Iteration::Number(number)),
+        Err(_) if is_identifier(text) => Some(Iteration::Variable(text.to_owned())),
+        Err(_) => {
+            reader.report(
+                Diagnostic::error(BAD_VALUE, node.span(), format!("`iteration` cannot be `{text}`"))
+                    .help("write a whole number from 0, or the variable of `for:` that counts the iterations"),
+            );
+            None
+        }
+    }
 }
 
-fn duration(reader: &mut Reader, name: &str, value: Node<'_>) -> Option<Duration> {
+pub(super) fn duration(reader: &mut Reader, name: &str, value: Node<'_>) -> Option<Duration> {
     reader.quantity(value, name, parse_duration, DURATION_ACCEPTED, TIME_UNITS)
 }
 
-fn count(reader: &mut Reader, name: &str, value: Node<'_>) -> Option<u32> {
+pub(super) fn count(reader: &mut Reader, name: &str, value: Node<'_>) -> Option<u32> {
     reader.quantity(value, name, parse_count, "write a whole number", &[])
 }
 
@@ -529,20 +517,7 @@ impl Interner {
                 places.push((key, *span));
             }
         }
-        let request = &settings.request;
-        if request.gpus == 0 {
-            for key in ["gpu_memory", "gpu_capability"] {
-                let wanted = if key == "gpu_memory" { request.gpu_memory.0 } else { u64::from(request.gpu_capability) };
-                if let Some((_, span)) =
-                    places.iter().find(|(known, _)| *known == key).filter(|_| wanted > 0 && task.place(key).is_some())
-                {
-                    reader.report(
-                        Diagnostic::warning(CONFLICT, *span, format!("`{key}` has no effect without `gpus`"))
-                            .help("add `gpus: 1`"),
-                    );
-                }
-            }
-        }
+        task.asked.without_effect(reader, &settings.request, &|key| task.place(key));
         let settings = Arc::new(settings);
         self.known.insert(settings.clone());
         self.places.requests.push((settings.clone(), places));

@@ -6,8 +6,8 @@ use super::scope::{Meaning, Scope, Use};
 use super::settings::{Interner, Layer};
 use super::template::is_identifier;
 use super::{
-    Axis, AxisValues, Condition, Data, DataSource, FileSource, Input, Output, OutputKind, Run, Span, Task, Template,
-    condition, keys, scatter,
+    Axis, AxisValues, Condition, Data, DataSource, FileSource, Input, Iteration, Output, OutputKind, Run, Span, Task,
+    Template, axes, condition, keys, scatter, variants,
 };
 use crate::diagnostic::{BAD_NAME, CONDITION, CONFLICT, Diagnostic, MISSING_KEY, UNKNOWN_NAME};
 use crate::ids::SetId;
@@ -29,6 +29,7 @@ struct Parts<'d> {
     inputs: Option<Node<'d>>,
     after: Option<Node<'d>>,
     run: Option<(Node<'d>, Node<'d>)>,
+    variants: Option<Node<'d>>,
     when: Option<Node<'d>>,
     group: Option<Node<'d>>,
 }
@@ -52,6 +53,7 @@ pub(super) fn read<'d>(
             "in" => parts.inputs = Some(value),
             "after" => parts.after = Some(value),
             "run" => parts.run = Some((key, value)),
+            "variants" => parts.variants = Some(value),
             "when" => parts.when = Some(value),
             "group" => parts.group = Some(value),
             "about" => {
@@ -107,7 +109,14 @@ pub(super) fn read<'d>(
     }
     let after = parts.after.map(|node| after(reader, common, node)).unwrap_or_default();
     let several = |name: &str| several(common, &axes, &inputs, name);
-    let run = run(reader, &scope, head, parts.run, &axes, &several, &layer);
+    let command = |reader: &mut Reader, part| run(reader, &scope, head, part, &axes, &several, &layer);
+    let run = command(reader, parts.run);
+    let variants = parts.variants.map(|node| {
+        variants::read(reader, node, &settings.request, |reader, key, node| command(reader, Some((key, node))))
+    });
+    if let Some(Iteration::Variable(name)) = &settings.iteration {
+        axes::check_iteration(reader, head.name, &axes, name, place_of("iteration"));
+    }
     let when = parts.when.and_then(|node| when(reader, &scope, node));
     for (name, value) in &settings.environment.variables {
         let place = layer
@@ -124,7 +133,7 @@ pub(super) fn read<'d>(
         outputs: Vec::new(),
         after,
         run,
-        variants: Vec::new(),
+        variants: variants.unwrap_or_default(),
         when,
         settings,
         span: head.span,

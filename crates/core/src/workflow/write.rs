@@ -122,18 +122,48 @@ fn task(out: &mut String, workflow: &Workflow, task: &Task, groups: &Groups) {
     if let Some(condition) = &task.when {
         let _ = writeln!(out, "    when: {}", quoted(&condition_text(condition, false)));
     }
-    match &task.run {
+    command(out, &task.run, 4);
+    variants(out, task);
+}
+
+fn command(out: &mut String, run: &Run, indent: usize) {
+    match run {
         Run::Shell(line) => {
-            let _ = writeln!(out, "    run: {}", text(&line.0, 6));
+            let _ = writeln!(out, "{:indent$}run: {}", "", text(&line.0, indent + 2));
         }
         Run::Arguments(words) => {
-            out.push_str("    run:\n");
+            let _ = writeln!(out, "{:indent$}run:", "");
             for word in words {
-                let _ = writeln!(out, "      - {}", quoted(&word.0));
+                let _ = writeln!(out, "{:indent$}  - {}", "", quoted(&word.0));
             }
         }
         // A plan is no workflow of a user's: it is never written as one.
-        Run::Planned(_) => out.push_str("    run: ':'\n"),
+        Run::Planned(_) => {
+            let _ = writeln!(out, "{:indent$}run: ':'", "");
+        }
+    }
+}
+
+fn variants(out: &mut String, task: &Task) {
+    if task.variants.is_empty() {
+        return;
+    }
+    out.push_str("    variants:\n");
+    for variant in &task.variants {
+        let lines = super::write_settings::variant(variant, &task.settings.request);
+        if lines.is_empty() && variant.run.is_none() {
+            out.push_str("      - {}\n");
+            continue;
+        }
+        let mut text = String::new();
+        for (key, value) in lines {
+            let _ = writeln!(text, "        {key}: {value}");
+        }
+        if let Some(run) = &variant.run {
+            command(&mut text, run, 8);
+        }
+        // Its first key stands behind the dash.
+        let _ = write!(out, "      - {}", text.trim_start());
     }
 }
 

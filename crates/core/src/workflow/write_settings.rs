@@ -1,7 +1,10 @@
 //! The settings of a task or group as text, without those that everyone has anyway.
 
 use super::write::{escaped, quoted, scalar};
-use super::{Best, Caching, Checkpoint, ClusterHint, Hook, Occasion, Retry, RetryOn, Settings, Tolerance};
+use super::{
+    Best, Caching, Checkpoint, ClusterHint, Hook, Iteration, Occasion, Retry, RetryOn, Settings, Tolerance, Variant,
+};
+use crate::resources::Request;
 use crate::units::Bytes;
 use std::fmt::Write as _;
 use std::time::Duration;
@@ -15,28 +18,8 @@ pub(super) fn write(out: &mut String, settings: &Settings, indent: usize) {
     if let Some(shell) = &settings.shell {
         line("shell", scalar(&escaped(shell)));
     }
-    if request.milli_cpus != usual.request.milli_cpus {
-        line("cpus", thousandths(request.milli_cpus));
-    }
-    for (key, size) in [("memory", request.memory), ("disk", request.disk)] {
-        if size.0 > 0 {
-            line(key, bytes(size));
-        }
-    }
-    if request.gpus > 0 {
-        line("gpus", request.gpus.to_string());
-    }
-    if request.gpu_memory.0 > 0 {
-        line("gpu_memory", bytes(request.gpu_memory));
-    }
-    if request.gpu_capability > 0 {
-        line("gpu_capability", format!("{}.{}", request.gpu_capability / 10, request.gpu_capability % 10));
-    }
-    if request.nodes != 1 {
-        line("nodes", request.nodes.to_string());
-    }
-    if let Some(time) = request.time {
-        line("time", duration(time));
+    for (key, value) in asked(request, &usual.request) {
+        line(key, value);
     }
     let software = [("container", &environment.container), ("venv", &environment.venv), ("conda", &environment.conda)];
     for (key, name) in software {
@@ -64,6 +47,14 @@ pub(super) fn write(out: &mut String, settings: &Settings, indent: usize) {
     }
     if settings.priority != 0 {
         line("priority", settings.priority.to_string());
+    }
+    if let Some(most) = settings.at_most {
+        line("at_most", most.to_string());
+    }
+    match &settings.iteration {
+        None => {}
+        Some(Iteration::Number(number)) => line("iteration", number.to_string()),
+        Some(Iteration::Variable(name)) => line("iteration", scalar(name)),
     }
     if let Some(grace) = settings.grace {
         line("grace", duration(grace));
@@ -94,6 +85,58 @@ pub(super) fn write(out: &mut String, settings: &Settings, indent: usize) {
             let _ = writeln!(out, "{:indent$}  {name}: {}", "", quoted(&value.0));
         }
     }
+}
+
+/// What a request asks for beside `usual`, as keys and their values.
+fn asked(request: &Request, usual: &Request) -> Vec<(&'static str, String)> {
+    let mut lines = Vec::new();
+    if request.milli_cpus != usual.milli_cpus {
+        lines.push(("cpus", thousandths(request.milli_cpus)));
+    }
+    for (key, size, usual) in [("memory", request.memory, usual.memory), ("disk", request.disk, usual.disk)] {
+        if size != usual {
+            lines.push((key, bytes(size)));
+        }
+    }
+    if (request.gpus, request.gpu_share) != (usual.gpus, usual.gpu_share) {
+        let shared = request.gpus == 1 && request.gpu_share > 0;
+        lines.push(("gpus", if shared { thousandths(request.gpu_share) } else { request.gpus.to_string() }));
+    }
+    if request.gpu_memory != usual.gpu_memory {
+        lines.push(("gpu_memory", bytes(request.gpu_memory)));
+    }
+    if request.gpu_capability != usual.gpu_capability {
+        lines.push(("gpu_capability", format!("{}.{}", request.gpu_capability / 10, request.gpu_capability % 10)));
+    }
+    if request.nodes != usual.nodes {
+        lines.push(("nodes", request.nodes.to_string()));
+    }
+    let gone = usual.named.keys().filter(|name| !request.named.contains_key(*name)).map(|name| (name, 0));
+    let named = request.named.iter().map(|(name, amount)| (name, *amount));
+    let named: Vec<String> = named
+        .filter(|(name, amount)| usual.named.get(*name) != Some(amount))
+        .chain(gone)
+        .map(|(name, amount)| format!("{}: {}", scalar(name), thousandths(amount)))
+        .collect();
+    if !named.is_empty() {
+        lines.push(("resources", format!("{{{}}}", named.join(", "))));
+    }
+    if request.pin != usual.pin {
+        lines.push(("pin", request.pin.to_string()));
+    }
+    if let Some(time) = request.time.filter(|time| usual.time != Some(*time)) {
+        lines.push(("time", duration(time)));
+    }
+    lines
+}
+
+/// What a variant says that its task does not, without its command.
+pub(super) fn variant(variant: &Variant, task: &Request) -> Vec<(&'static str, String)> {
+    // Without devices nothing is wanted of them, and that need not be said.
+    let without = Request { gpu_memory: Bytes(0), gpu_capability: 0, ..task.clone() };
+    let mut lines = asked(&variant.request, if variant.request.gpus == 0 { &without } else { task });
+    lines.extend(variant.runtime.map(|runtime| ("runtime", duration(runtime))));
+    lines
 }
 
 /// In the order of occasions; several commands for one are a list.

@@ -4,6 +4,7 @@ use std::time::Duration;
 use tulpar_core::catalogue::{Catalogue, Copy, DataConfiguration, Link, Operation, Replicated, read, read_after};
 use tulpar_core::diagnostic::{Diagnostic, line_column};
 use tulpar_core::resources::Gpu;
+use tulpar_core::site::SiteModel;
 use tulpar_core::units::Bytes;
 
 #[track_caller]
@@ -357,4 +358,87 @@ fn a_catalogue_of_thirty_thousand_files_is_read_and_asked_quickly() {
     let index = tulpar_core::catalogue::Index::new(&world);
     let found = (0..30_000).filter(|number| index.find(&format!("f-{number}.jpg"), "local").is_some()).count();
     assert_eq!((found, index.find("f-*.jpg", "local").map(|files| files.len())), (30_000, Some(30_000)));
+}
+
+#[test]
+fn a_site_has_named_resources_by_node_and_as_a_whole_and_a_model_of_itself() {
+    let world = good(
+        "
+sites:
+  lab:
+    groups:
+      - {nodes: 2, cpus: 64, memory: 1 GB, numa: 2, resources: {fpga: 2, none: 0}}
+      - {cpus: 8, memory: 1 GB}
+    shared: {matlab: 5}
+  equal: {nodes: 2, cpus: 4, memory: 1 GB, resources: {fpga: 0.5}}
+  summit:
+    cpus: 168
+    memory: 512 GB
+    model: {launch_rate: 95 /s, dependency_latency: 7 s, queue_wait: 30 s, bandwidth: 1 GB/s, failure_rate: 1%, eviction_every: 4 h}
+",
+    );
+    let named = |site: &str| -> Vec<(String, Vec<(String, u32)>, u16)> {
+        let nodes = &world.site(site).expect("a site").nodes;
+        nodes
+            .iter()
+            .map(|node| {
+                let capacity = &node.capacity;
+                (node.name.clone(), capacity.named.clone().into_iter().collect(), capacity.domains)
+            })
+            .collect()
+    };
+    let fpga = |amount| vec![("fpga".to_owned(), amount)];
+    assert_eq!(
+        named("lab"),
+        [("lab-01".into(), fpga(2000), 2), ("lab-02".into(), fpga(2000), 2), ("lab-03".into(), vec![], 0)]
+    );
+    assert_eq!(named("equal"), [("equal-01".into(), fpga(500), 0), ("equal-02".into(), fpga(500), 0)]);
+    let shared = &world.site("lab").expect("a site").named;
+    assert_eq!(shared.iter().collect::<Vec<_>>(), [(&"matlab".to_owned(), &5000)]);
+    let model = world.site("summit").and_then(|site| site.model.clone()).expect("a model");
+    let expected = SiteModel {
+        launch_rate: Some(95_000),
+        dependency_latency: Duration::from_secs(7),
+        queue_wait: Duration::from_secs(30),
+        bandwidth: Some(Bytes(1_000_000_000)),
+        failure_rate: 10_000,
+        eviction_every: Some(Duration::from_secs(4 * 3600)),
+    };
+    assert_eq!(model, expected);
+    let written = serde_json::to_string(&expected).expect("plain data");
+    assert_eq!(
+        written,
+        r#"{"launch_rate":95000,"dependency_latency":7000000,"queue_wait":30000000,"bandwidth":1000000000,"failure_rate":10000,"eviction_every":14400000000}"#
+    );
+    assert_eq!(serde_json::from_str::<SiteModel>(&written).expect("what was written"), expected);
+    assert_eq!(serde_json::from_str::<SiteModel>("{}").expect("nothing said"), SiteModel::default());
+}
+
+#[test]
+fn slips_in_resources_and_models_of_sites_are_found() {
+    let text = "
+sites:
+  a:
+    groups: [{cpus: 1, memory: 1 GB}]
+    resources: {matlab: 5}
+  b: {cpus: 2, memory: 1 GB, numa: 4, model: {lunch_rate: 5}}
+  c: {cpus: 2, memory: 1 GB, shared: {cpus: 4}, model: {launch_rate: 0, failure_rate: 2}}
+";
+    assert_eq!(
+        said(text, &read(text).1),
+        [
+            "5:5 nodes are described by `groups` or here, not both (move it into the groups)",
+            "6:47 `model` has no key `lunch_rate` (did you mean `launch_rate`?)",
+            "7:39 `cpus` is no resource with only a name (write `cpus` beside `shared`, not in it)",
+            "7:70 `launch_rate`: nothing would ever start (write how many tasks can be started in a second: `95`, `0.5`, or `95 /s`)",
+            "7:87 `failure_rate`: `2` is too large (write the part of all tries that fail: `0.01` or `1%`)",
+        ]
+    );
+    let text = "sites: {b: {cpus: 2, memory: 1 GB, numa: 4}}";
+    assert_eq!(
+        said(text, &read(text).1),
+        [
+            "1:12 nodes of `b` have 4 memory domains, but 2 cores (`numa` says over how many domains the cores of one node are spread, often 2)"
+        ]
+    );
 }

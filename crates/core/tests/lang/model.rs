@@ -3,9 +3,11 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 use tulpar_core::ids::{DataId, SetId};
+use tulpar_core::resources::Request;
 use tulpar_core::units::Bytes;
 use tulpar_core::workflow::{
-    AxisValues, Caching, DataSource, FileSource, OutputKind, RetryOn, Run, Tolerance, Value, Workflow, read,
+    AxisValues, Caching, DataSource, FileSource, Iteration, OutputKind, RetryOn, Run, Template, Tolerance, Value,
+    Variant, Workflow, read,
 };
 
 fn good(text: &str) -> Workflow {
@@ -213,4 +215,57 @@ fn a_thousand_findings_are_enough() {
     assert_eq!(diagnostics.len(), 1001);
     assert_eq!(diagnostics[1000].code, "W030");
     assert_eq!(diagnostics[1000].message, "2000 more problems are not listed; repair the first ones and check again");
+}
+
+#[test]
+fn a_variant_takes_from_the_task_what_it_does_not_say() {
+    let workflow = good(
+        r#"
+workflow: w
+defaults: {resources: {matlab: 1}, memory: 2 GB}
+tasks:
+  train:
+    for: {i: 0..3}
+    iteration: i
+    at_most: 2
+    gpus: 0.25
+    gpu_memory: 8 GB
+    resources: {fpga: 0.5}
+    time: 1 h
+    run: train {i}
+    variants:
+      - {cpus: 16, gpus: 0, resources: {matlab: 0}, runtime: 2 h, run: "train --cpu {i}"}
+      - {gpus: 2, pin: true}
+"#,
+    );
+    let task = &workflow.tasks[0];
+    let named = |all: &[(&str, u32)]| all.iter().map(|(name, amount)| (name.to_string(), *amount)).collect();
+    let own = Request {
+        memory: Bytes(2_000_000_000),
+        gpus: 1,
+        gpu_share: 250,
+        gpu_memory: Bytes(8_000_000_000),
+        named: named(&[("fpga", 500), ("matlab", 1000)]),
+        time: Some(Duration::from_secs(3600)),
+        ..Request::default()
+    };
+    assert_eq!(task.settings.request, own);
+    assert_eq!((task.settings.at_most, &task.settings.iteration), (Some(2), &Some(Iteration::Variable("i".into()))));
+    let on_cores = Request {
+        milli_cpus: 16_000,
+        gpus: 0,
+        gpu_share: 0,
+        gpu_memory: Bytes(0),
+        named: named(&[("fpga", 500)]),
+        ..own.clone()
+    };
+    let run = Some(Run::Shell(Template("train --cpu {i}".into())));
+    let on_two = Request { gpus: 2, gpu_share: 0, pin: true, ..own };
+    assert_eq!(
+        task.variants,
+        [
+            Variant { request: on_cores, run, runtime: Some(Duration::from_secs(7200)) },
+            Variant { request: on_two, run: None, runtime: None },
+        ]
+    );
 }

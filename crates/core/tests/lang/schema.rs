@@ -36,6 +36,8 @@ fn the_schema_has_exactly_the_keys_of_the_decoder() {
     assert_eq!(properties(&schema, "/$defs/dataMap"), table(&[keys::DATA]));
     assert_eq!(properties(&schema, "/$defs/inputMap"), table(&[keys::INPUT]));
     assert_eq!(properties(&schema, "/$defs/clusterMap"), table(&[keys::CLUSTER]));
+    assert_eq!(properties(&schema, "/$defs/variant"), table(&[keys::REQUEST, keys::VARIANT]));
+    assert!(keys::REQUEST.iter().all(|key| keys::SETTINGS.contains(key)), "every request can be a setting");
 }
 
 #[test]
@@ -52,6 +54,7 @@ fn the_schema_of_catalogues_has_exactly_the_keys_of_the_decoder() {
         ("transformation", &[keys::TRANSFORMATION]),
         ("installation", &[keys::INSTALLATION]),
         ("container", &[keys::CONTAINER]),
+        ("model", &[keys::MODEL]),
     ] {
         assert_eq!(properties(&schema, &format!("/$defs/{definition}")), table(tables), "{definition}");
     }
@@ -71,6 +74,7 @@ fn the_documentation_of_catalogues_explains_every_key() {
         keys::TRANSFORMATION,
         keys::INSTALLATION,
         keys::CONTAINER,
+        keys::MODEL,
     ]) {
         assert!(page.contains(&format!("`{key}")), "docs/sites.md does not mention `{key}`");
     }

@@ -123,6 +123,21 @@ tasks:
     run: "{galaxy} {known} {tool} {s.list} > {big}"
   small: {cluster: 3, runtime: 1500 ms, run: "true"}
   same: {retry: 2, failures: any, run: "true"}
+  shared:
+    for: {i: 0..4}
+    gpus: 0.125
+    gpu_memory: 8 GB
+    resources: {matlab: 1, fpga: 0.5}
+    pin: true
+    at_most: 3
+    iteration: i
+    time: 2 h
+    run: "true {i}"
+    variants:
+      - {cpus: 16, gpus: 0, resources: {fpga: 0, disk-slots: 2}, pin: false, runtime: 90 s, run: "echo {i}\n\n  {cpus}\n"}
+      - {gpus: 2, gpu_memory: 0, nodes: 2, memory: 1 GB, disk: 1 kB, gpu_capability: 7.0, time: 1 h}
+      - {run: [a, "{i}", ""]}
+  later: {iteration: 7, run: "true"}
 "##;
     assert!(comes_back(text, "everything"));
 }

@@ -3,11 +3,15 @@
 use super::{Mentioned, Parts};
 use crate::catalogue::{DataConfiguration, FileServer, Operation, Store, is_url};
 use crate::diagnostic::{BAD_VALUE, CONFLICT, Diagnostic, MISSING_KEY};
-use crate::site::{self, Group, Site};
-use crate::units::Bytes;
-use crate::workflow::keys;
+use crate::site::{self, Group, Site, SiteModel};
+use crate::units::{
+    BANDWIDTH_ACCEPTED, BANDWIDTH_UNITS, Bytes, DURATION_ACCEPTED, TIME_UNITS, parse_bandwidth, parse_duration,
+    parse_part, parse_rate,
+};
 use crate::workflow::reader::{list, place};
+use crate::workflow::{keys, request};
 use crate::yaml::{Kind, Node};
+use std::time::Duration;
 
 impl Parts {
     pub(super) fn site(&mut self, name: &str, key: Node<'_>, node: Node<'_>) {
@@ -59,6 +63,11 @@ impl Parts {
                     let words = self.reader.words(value, "`containers`");
                     site.containers = words.into_iter().map(|(_, text)| text.to_owned()).collect();
                 }
+                "shared" => {
+                    site.named = request::named(&mut self.reader, value, "`shared`");
+                    site.named.retain(|_, amount| *amount > 0);
+                }
+                "model" => site.model = Some(self.model(value)),
                 text if keys::NODES.contains(&text) => own.push((inner, value)),
                 _ => self.reader.unknown_key(inner, "a site", &[keys::NODES, keys::SITE]),
             }
@@ -66,17 +75,58 @@ impl Parts {
         let good = self.reader.findings.errors() == before;
         match (groups, own.first()) {
             (Some((groups, _)), Some((first, _))) => {
-                self.reader.report(
+                let mut diagnostic =
                     Diagnostic::error(CONFLICT, first.span(), "nodes are described by `groups` or here, not both")
                         .related(groups.span(), "the groups are here")
-                        .help("move it into the groups"),
-                );
+                        .help("move it into the groups");
+                if first.text() == Some("resources") {
+                    diagnostic = diagnostic.help("what the whole site has once, such as licences, is called `shared`");
+                }
+                self.reader.report(diagnostic);
                 None
             }
             (Some((_, groups)), None) => Some(groups).filter(|_| good),
             (None, Some(_)) => Some(vec![(node, own)]).filter(|_| good),
             (None, None) => Some(Vec::new()).filter(|_| good),
         }
+    }
+
+    /// How the site behaves, for simulations.
+    fn model(&mut self, node: Node<'_>) -> SiteModel {
+        let mut model = SiteModel::default();
+        for (key, value) in self.reader.map(node, "`model`").into_iter().flatten() {
+            let name = key.text().unwrap_or("");
+            match name {
+                "launch_rate" => {
+                    let accepted = "write how many tasks can be started in a second: `95`, `0.5`, or `95 /s`";
+                    model.launch_rate = self.reader.quantity(value, name, parse_rate, accepted, &[]);
+                    if model.launch_rate == Some(0) {
+                        self.reader.report(
+                            Diagnostic::error(BAD_VALUE, value.span(), "`launch_rate`: nothing would ever start")
+                                .help(accepted),
+                        );
+                    }
+                }
+                "dependency_latency" => model.dependency_latency = self.duration(name, value).unwrap_or_default(),
+                "queue_wait" => model.queue_wait = self.duration(name, value).unwrap_or_default(),
+                "bandwidth" => {
+                    let units = BANDWIDTH_UNITS;
+                    model.bandwidth = self.reader.quantity(value, name, parse_bandwidth, BANDWIDTH_ACCEPTED, units);
+                }
+                "failure_rate" => {
+                    let accepted = "write the part of all tries that fail: `0.01` or `1%`";
+                    let read = self.reader.quantity(value, name, parse_part, accepted, &[]);
+                    model.failure_rate = read.unwrap_or_default();
+                }
+                "eviction_every" => model.eviction_every = self.duration(name, value).filter(|time| !time.is_zero()),
+                _ => self.reader.unknown_key(key, "`model`", &[keys::MODEL]),
+            }
+        }
+        model
+    }
+
+    fn duration(&mut self, key: &str, node: Node<'_>) -> Option<Duration> {
+        self.reader.quantity(node, key, parse_duration, DURATION_ACCEPTED, TIME_UNITS)
     }
 
     fn configuration(&mut self, node: Node<'_>) -> Option<DataConfiguration> {

@@ -152,7 +152,12 @@ fn site(plan: &Plan, layout: &Layout, places: &Places) -> Site {
                     node
                 })
             });
-            Site::new(&names.join("+"), nodes.collect())
+            let mut whole = Site::new(&names.join("+"), nodes.collect());
+            for (name, amount) in several.iter().flat_map(|(_, site)| &site.named) {
+                let sum = whole.named.entry(name.clone()).or_default();
+                *sum = sum.saturating_add(*amount);
+            }
+            whole
         }
     }
 }
@@ -323,6 +328,7 @@ impl<'a> Compiler<'a> {
                 (settings.clone(), Arc::new(Settings { request, ..(*settings).clone() }))
             });
             task.settings = pooled.1.clone();
+            task.variants.iter_mut().for_each(|variant| variant.request.pool = pool);
         }
     }
 

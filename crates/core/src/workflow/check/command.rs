@@ -15,33 +15,40 @@ pub(super) fn check(workflow: &Workflow, listings: Option<&[Vec<DataFile>]>, fin
         if task.inputs.is_empty() {
             continue;
         }
-        let limit = if matches!(task.run, Run::Arguments(_)) { LONGEST_ARGUMENTS } else { LONGEST_LINE };
-        let templates = task.run.templates();
-        for input in &task.inputs {
-            let Some((files, bytes)) = size(workflow, listings, task, input.source).filter(|(_, bytes)| *bytes > limit)
-            else {
-                continue;
-            };
-            let named = templates
-                .iter()
-                .flat_map(|template| template::references(&template.0))
-                .any(|reference| reference.name == input.name && reference.attribute.is_empty());
-            if named {
-                let name = &input.name;
-                findings.push(
-                    Diagnostic::error(
-                        LONG_COMMAND,
-                        input.span,
-                        format!(
-                            "`{{{name}}}` puts {files} file names on the command line of `{}`, more than systems allow",
-                            task.name
-                        ),
-                    )
-                    .label(format!("about {} kB of names", bytes / 1000))
-                    .help(format!("use `{{{name}.list}}`, a file with one name a line"))
-                    .help(format!("or `{{{name}.dir}}`, the folder that holds them")),
-                );
-            }
+        let others = task.variants.iter().filter_map(|variant| variant.run.as_ref());
+        for run in std::iter::once(&task.run).chain(others) {
+            check_run(workflow, listings, task, run, findings);
+        }
+    }
+}
+
+fn check_run(workflow: &Workflow, listings: Option<&[Vec<DataFile>]>, task: &Task, run: &Run, findings: &mut Findings) {
+    let limit = if matches!(run, Run::Arguments(_)) { LONGEST_ARGUMENTS } else { LONGEST_LINE };
+    let templates = run.templates();
+    for input in &task.inputs {
+        let Some((files, bytes)) = size(workflow, listings, task, input.source).filter(|(_, bytes)| *bytes > limit)
+        else {
+            continue;
+        };
+        let named = templates
+            .iter()
+            .flat_map(|template| template::references(&template.0))
+            .any(|reference| reference.name == input.name && reference.attribute.is_empty());
+        if named {
+            let name = &input.name;
+            findings.push(
+                Diagnostic::error(
+                    LONG_COMMAND,
+                    input.span,
+                    format!(
+                        "`{{{name}}}` puts {files} file names on the command line of `{}`, more than systems allow",
+                        task.name
+                    ),
+                )
+                .label(format!("about {} kB of names", bytes / 1000))
+                .help(format!("use `{{{name}.list}}`, a file with one name a line"))
+                .help(format!("or `{{{name}.dir}}`, the folder that holds them")),
+            );
         }
     }
 }

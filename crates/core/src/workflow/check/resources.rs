@@ -5,6 +5,7 @@ use crate::resources::{Capacity, Request};
 use crate::site::{Node, Site};
 use crate::workflow::{Settings, Span, Workflow};
 use rustc_hash::FxHashSet;
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 pub(super) fn check(workflow: &Workflow, site: &Site, findings: &mut Findings) {
@@ -17,16 +18,27 @@ pub(super) fn check(workflow: &Workflow, site: &Site, findings: &mut Findings) {
             None => kinds.push((node, 1)),
         }
     }
+    let fitting = |request: &Request| -> u32 {
+        kinds.iter().filter(|(node, _)| lacks(request, node, site).is_empty()).map(|(_, count)| count).sum()
+    };
     for task in &workflow.tasks {
-        if !seen.insert(Arc::as_ptr(&task.settings)) {
+        if !seen.insert(Arc::as_ptr(&task.settings)) && task.variants.is_empty() {
             continue;
         }
         let request = &task.settings.request;
-        let fitting: u32 =
-            kinds.iter().filter(|(node, _)| lacks(request, &node.capacity).is_empty()).map(|(_, count)| count).sum();
+        // One way to do it is enough.
+        if task.variants.iter().any(|variant| fitting(&variant.request) >= variant.request.nodes) {
+            continue;
+        }
+        let fitting = fitting(request);
         if fitting >= request.nodes {
             continue;
         }
+        let others = match task.variants.len() {
+            0 => String::new(),
+            1 => ", and its variant does not fit either".to_owned(),
+            count => format!(", and none of its {count} variants fits either"),
+        };
         let place = |key: &str| place(workflow, &task.settings, key).unwrap_or(task.span);
         if fitting > 0 {
             findings.push(
@@ -34,7 +46,7 @@ pub(super) fn check(workflow: &Workflow, site: &Site, findings: &mut Findings) {
                     IMPOSSIBLE_REQUEST,
                     place("nodes"),
                     format!(
-                        "`{}` asks for {} nodes, and only {fitting} of `{}` have what it needs",
+                        "`{}` asks for {} nodes, and only {fitting} of `{}` have what it needs{others}",
                         task.name, request.nodes, site.name
                     ),
                 )
@@ -42,8 +54,40 @@ pub(super) fn check(workflow: &Workflow, site: &Site, findings: &mut Findings) {
             );
             continue;
         }
-        report(&task.name, request, site, &kinds, &place, findings);
+        if unknown(&task.name, request, site, &kinds, &place, findings) {
+            continue;
+        }
+        report(&task.name, request, site, &kinds, &others, &place, findings);
     }
+}
+
+/// Reports resources that nobody has at all: a name is easily misspelt, and then amounts say nothing.
+fn unknown(
+    task: &str,
+    request: &Request,
+    site: &Site,
+    kinds: &[(&Node, u32)],
+    place: &dyn Fn(&str) -> Span,
+    findings: &mut Findings,
+) -> bool {
+    let known: BTreeSet<&str> = kinds
+        .iter()
+        .flat_map(|(node, _)| node.capacity.named.keys())
+        .chain(site.named.keys())
+        .map(String::as_str)
+        .collect();
+    let mut any = false;
+    for name in request.named.keys().filter(|name| !known.contains(name.as_str())) {
+        any = true;
+        let message =
+            format!("`{task}` asks for `{name}`, which neither the nodes of `{}` nor the site have", site.name);
+        let diagnostic =
+            Diagnostic::error(IMPOSSIBLE_REQUEST, place("resources"), message).suggest(name, known.iter().copied());
+        findings.push(diagnostic.help(format!(
+            "say in the site file how much of it there is: `resources: {{{name}: 1}}` of each node, or `shared: {{{name}: 1}}` of the whole site"
+        )));
+    }
+    any
 }
 
 /// A resource, what is asked of it, and what a node has.
@@ -53,7 +97,24 @@ struct Lack {
     has: String,
 }
 
-fn lacks(request: &Request, capacity: &Capacity) -> Vec<Lack> {
+fn lacks(request: &Request, node: &Node, site: &Site) -> Vec<Lack> {
+    let capacity = &node.capacity;
+    let mut found = of_node(request, capacity);
+    for (name, amount) in &request.named {
+        let has = capacity.named.get(name).or(site.named.get(name)).copied().unwrap_or(0);
+        if *amount > has {
+            let asked = format!("{} of `{name}`", thousandths(*amount));
+            found.push(Lack { key: "resources", asked, has: format!("{{{name}: {}}}", thousandths(has)) });
+        }
+    }
+    found
+}
+
+fn thousandths(milli: u32) -> String {
+    (f64::from(milli) / 1000.0).to_string()
+}
+
+fn of_node(request: &Request, capacity: &Capacity) -> Vec<Lack> {
     let mut found = Vec::new();
     let cores = |milli: u32| {
         if milli.is_multiple_of(1000) {
@@ -88,7 +149,7 @@ fn lacks(request: &Request, capacity: &Capacity) -> Vec<Lack> {
     if devices < request.gpus as usize {
         found.push(Lack {
             key: "gpus",
-            asked: devices_asked(request.gpus),
+            asked: devices_asked(request),
             has: if devices == 0 { "none".to_owned() } else { devices.to_string() },
         });
     }
@@ -129,8 +190,12 @@ fn lacks(request: &Request, capacity: &Capacity) -> Vec<Lack> {
     found
 }
 
-fn devices_asked(count: u32) -> String {
-    if count == 1 { "a GPU".to_owned() } else { format!("{count} GPUs") }
+fn devices_asked(request: &Request) -> String {
+    match request.gpus {
+        1 if request.gpu_share > 0 => "a share of a GPU".to_owned(),
+        1 => "a GPU".to_owned(),
+        count => format!("{count} GPUs"),
+    }
 }
 
 fn report(
@@ -138,11 +203,12 @@ fn report(
     request: &Request,
     site: &Site,
     kinds: &[(&Node, u32)],
+    others: &str,
     place: &dyn Fn(&str) -> Span,
     findings: &mut Findings,
 ) {
     let Some((nearest, missing)) =
-        kinds.iter().map(|(node, _)| (*node, lacks(request, &node.capacity))).min_by_key(|(node, lacks)| {
+        kinds.iter().map(|(node, _)| (*node, lacks(request, node, site))).min_by_key(|(node, lacks)| {
             (lacks.len(), std::cmp::Reverse((node.capacity.gpus.len(), node.capacity.milli_cpus, node.capacity.memory)))
         })
     else {
@@ -155,13 +221,13 @@ fn report(
     let Some(first) = missing.first() else { return };
     // What some other node has is not what makes it impossible: it is the combination.
     let never = |lack: &&Lack| {
-        kinds.iter().all(|(node, _)| lacks(request, &node.capacity).iter().any(|other| other.key == lack.key))
+        kinds.iter().all(|(node, _)| lacks(request, node, site).iter().any(|other| other.key == lack.key))
     };
     let asked: Vec<&str> = missing.iter().filter(never).map(|lack| lack.asked.as_str()).collect();
     let has: Vec<String> = missing.iter().map(|lack| format!("`{}: {}`", lack.key, lack.has)).collect();
     let message = match asked.is_empty() {
-        true => format!("no single node of `{}` has all that `{task}` asks for", site.name),
-        false => format!("`{task}` asks for {}, which no node of `{}` has", asked.join(" and "), site.name),
+        true => format!("no single node of `{}` has all that `{task}` asks for{others}", site.name),
+        false => format!("`{task}` asks for {}, which no node of `{}` has{others}", asked.join(" and "), site.name),
     };
     findings.push(
         Diagnostic::error(IMPOSSIBLE_REQUEST, place(first.key), message)
