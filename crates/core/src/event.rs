@@ -135,6 +135,9 @@ pub struct Share {
     /// Positions of its GPUs in the node's list.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub gpus: Vec<u16>,
+    /// The cores that are its own, when it asked for that.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub cores: Vec<u16>,
 }
 
 /// What is recorded.

@@ -1,13 +1,13 @@
 //! The only place where engine state changes: what each event means, live and in replay.
 
-use super::{Engine, Live, State};
-use crate::event::{Because, Event, Outcome, Stopping};
+use super::stages::{Iterations, Parked, Stages};
+use super::{Engine, Live, Mode, State};
+use crate::event::{Because, Event, Outcome, Stopping, Way};
 use crate::ids::{JobId, SetId};
 use crate::job::{Ending, InputFile, OutputFile, Source};
 use crate::plan::Target;
 use crate::units::Timestamp;
 use crate::workflow::{AxisValues, Caching, FileSource, Tolerance};
-use std::cmp::Reverse;
 use std::sync::Arc;
 
 /// How a job ended, seen by what waits for it.
@@ -21,19 +21,26 @@ enum Settled {
 
 impl Engine {
     pub fn apply(&mut self, at: Timestamp, event: &Event) {
+        self.began.get_or_insert(at);
         match event {
             Event::RunStarted { .. } => {}
-            Event::RunResumed { .. } => self.reopen(),
-            Event::Missed { job, .. } | Event::Due { job } => self.set(*job, State::Ready),
+            Event::RunResumed { .. } => {
+                self.began = Some(at);
+                self.reopen();
+            }
+            Event::Missed { job, .. } => self.ready_or_parked(*job),
+            Event::Due { job } => self.set(*job, State::Ready),
             Event::Reused { job, outputs, .. } => {
                 self.sets[self.graph.set_of(*job).index()].reused += 1;
                 self.finish_well(*job, outputs.clone().into());
             }
-            Event::Submitted { attempt, request, placement, .. } => {
+            Event::Submitted { attempt, request, placement, variant } => {
                 self.set(attempt.job, State::Submitted);
                 self.attempts[attempt.job.index()] = attempt.n;
-                self.nodes.take(placement, request);
-                let live = Live { n: attempt.n, request: request.clone(), placement: placement.clone(), since: at };
+                self.nodes.take(attempt.job, placement, request);
+                let (request, placement) = (request.clone(), placement.clone());
+                let live = Live { n: attempt.n, request, placement, variant: *variant, since: at };
+                self.hold(attempt.job, &live, true);
                 self.live.insert(attempt.job, live);
             }
             Event::Started { attempt } => {
@@ -48,12 +55,16 @@ impl Engine {
             }
             Event::Released { attempt } => self.set(attempt.job, State::Submitted),
             Event::Ended { attempt, report } => {
-                if let Some(live) = self.live.remove(&attempt.job) {
-                    self.nodes.release(&live.placement, &live.request);
-                    self.ready.released(&live.placement);
+                let live = self.live.remove(&attempt.job);
+                if let Some(live) = &live {
+                    self.nodes.release(attempt.job, &live.placement, &live.request);
+                    self.hold(attempt.job, live, false);
                 }
                 if report.ending.is_success() {
                     self.tries.remove(&attempt.job);
+                    if live.is_some_and(|live| live.variant == 0) {
+                        self.learn(attempt.job, report.usage.wall_us);
+                    }
                     self.finish_well(attempt.job, report.outputs.clone().into());
                 } else {
                     self.count_try(attempt.job, &report.ending);
@@ -89,7 +100,7 @@ impl Engine {
                 self.settle(*job, State::Cancelled, Settled::Bad);
             }
             Event::Grafted { set, .. } => self.graft(*set),
-            Event::Ordered { .. } => {}
+            Event::Ordered { chosen, .. } => self.go(*chosen),
             Event::Stopping { how } => self.stopping = Some(*how),
             Event::RunEnded { outcome } => {
                 self.outcome = Some(*outcome);
@@ -108,14 +119,34 @@ impl Engine {
         self.counts.0[old as usize] -= 1;
         self.sets[set.index()].counts.0[old as usize] -= 1;
         self.enter(job, set, state);
+        if let Some(most) = self.plan().task(set).settings.at_most
+            && (old.is_live() || state.is_live())
+        {
+            let counts = &self.sets[set.index()].counts;
+            let live = counts.of(State::Submitted) + counts.of(State::Running) + counts.of(State::Held);
+            self.ready.set_full(&self.ranks, set, live >= most);
+        }
+    }
+
+    fn class_of(&mut self, job: JobId, set: SetId) -> u32 {
+        let changed = self.requests.contains_key(&job);
+        if !changed && let Some(class) = self.ready.usual_class(set) {
+            return class;
+        }
+        let wants = self.wants(job);
+        let class = self.ready.class_of(wants);
+        if !changed {
+            self.ready.set_usual_class(set, class);
+        }
+        class
     }
 
     fn leave(&mut self, job: JobId, set: SetId, old: State) {
         match old {
             State::Ready => {
-                let order = self.order(job, set);
-                let request = self.request(job).clone();
-                self.ready.remove(&request, &order);
+                let class = self.class_of(job, set);
+                let iteration = self.iterations.of_job(&self.graph, job);
+                self.ready.remove(&self.ranks, class, set, iteration, job);
             }
             State::Backoff => {
                 if let Some(until) = self.backoff_until.remove(&job) {
@@ -134,17 +165,98 @@ impl Engine {
         self.sets[set.index()].counts.0[state as usize] += 1;
         match state {
             State::Ready => {
-                let order = self.order(job, set);
-                let request = self.request(job).clone();
-                self.ready.insert(&request, order);
+                let class = self.class_of(job, set);
+                let iteration = self.iterations.of_job(&self.graph, job);
+                self.ready.insert(&self.ranks, class, set, iteration, job);
             }
             State::Looking => self.due.push_back(job),
             _ => {}
         }
     }
 
-    fn order(&self, job: JobId, set: SetId) -> super::ready::Order {
-        (Reverse(self.plan().task(set).settings.priority), Reverse(self.graph.level(set)), job)
+    /// What a workflow that shares the run holds of the site.
+    fn hold(&mut self, job: JobId, live: &Live, more: bool) {
+        if self.members < 2 {
+            return;
+        }
+        let member = usize::from(self.member_of(self.graph.set_of(job)));
+        let nodes = live.placement.nodes.len() as u64;
+        let of_each = (u64::from(live.request.milli_cpus), live.request.memory.0, live.request.milli_gpus());
+        let held = &mut self.held[member];
+        for (held, part) in [(&mut held.0, of_each.0), (&mut held.1, of_each.1), (&mut held.2, of_each.2)] {
+            *held = if more { *held + part * nodes } else { *held - part * nodes };
+        }
+    }
+
+    fn learn(&mut self, job: JobId, wall_us: u64) {
+        let set = self.graph.set_of(job);
+        if !self.imagined && self.ranks.learn(set, wall_us) {
+            self.ranks.compute(&self.graph);
+            self.ready.rerank(&self.ranks);
+            self.doubt = true;
+        }
+    }
+
+    /// From here on in this mode, this order, packed in this way.
+    pub(super) fn go(&mut self, way: Way) {
+        let barriers = way.mode != self.way.mode;
+        self.way = way;
+        self.ranks.set_order(way.order);
+        self.ready.rerank(&self.ranks);
+        self.nodes.forget_releases();
+        if barriers {
+            self.restage();
+        }
+    }
+
+    /// Stages from the states as they are; what has not been started waits for its stage, and nothing else does.
+    pub(super) fn restage(&mut self) {
+        let parked = self.stages.as_mut().map(Stages::all_parked).unwrap_or_default();
+        let states = &self.states;
+        let unsettled = |job: JobId| !states[job.index()].is_settled();
+        self.stages = Stages::new(&self.graph, &self.iterations, self.way.mode, &unsettled);
+        for parked in parked {
+            self.unpark(parked);
+        }
+        if let Some(stages) = &self.stages {
+            let early = |job: &JobId| self.state(*job) == State::Ready && stages.is_ahead(&self.graph, &self.iterations, *job);
+            let early: Vec<JobId> = (0..self.states.len()).map(JobId::from).filter(early).collect();
+            for job in early {
+                self.set(job, State::Waiting);
+                self.park(Parked { job, looked: true });
+            }
+        }
+    }
+
+    fn park(&mut self, parked: Parked) {
+        if let Some(stages) = &mut self.stages {
+            stages.park(&self.graph, &self.iterations, parked);
+        }
+    }
+
+    fn is_ahead(&self, job: JobId) -> bool {
+        self.stages.as_ref().is_some_and(|stages| stages.is_ahead(&self.graph, &self.iterations, job))
+    }
+
+    fn unpark(&mut self, parked: Parked) {
+        if self.state(parked.job) != State::Waiting {
+            return;
+        }
+        if parked.looked {
+            self.ready_or_parked(parked.job);
+        } else {
+            self.become_due(parked.job);
+        }
+    }
+
+    /// The cache was asked: nothing but its stage can keep the job back.
+    pub(super) fn ready_or_parked(&mut self, job: JobId) {
+        if self.is_ahead(job) {
+            self.set(job, State::Waiting);
+            self.park(Parked { job, looked: true });
+        } else {
+            self.set(job, State::Ready);
+        }
     }
 
     fn set_backoff(&mut self, job: JobId, until: Timestamp) {
@@ -165,12 +277,34 @@ impl Engine {
             self.tell(job, child, how);
         }
         let set = self.graph.set_of(job);
+        self.count_gpu_need(set, false);
+        if let Some(stages) = &mut self.stages {
+            for parked in stages.settled(&self.graph, &self.iterations, job) {
+                self.unpark(parked);
+            }
+        }
         if let Some(consumers) = self.dynamic_consumers.get(&set) {
             let progress = self.sets[set.index()].counts;
             if progress.settled() == progress.total() {
                 self.graft_candidates.extend(consumers.iter().copied());
             }
         }
+    }
+
+    fn count_gpu_need(&mut self, set: SetId, more: bool) {
+        let request = &self.plan().task(set).settings.request;
+        if request.gpus == 0 {
+            return;
+        }
+        // Tasks that share a device share its cores too.
+        let devices = request.milli_gpus().max(1);
+        let cpus = (u64::from(request.milli_cpus) * 1000 / devices) as u32;
+        let memory = request.memory.0 * 1000 / devices;
+        let change = |count: &mut u32| *count = if more { *count + 1 } else { *count - 1 };
+        change(self.gpu_cpus.entry(cpus).or_default());
+        change(self.gpu_memory.entry(memory).or_default());
+        self.gpu_cpus.retain(|_, count| *count > 0);
+        self.gpu_memory.retain(|_, count| *count > 0);
     }
 
     fn tell(&mut self, job: JobId, child: Target, how: Settled) {
@@ -215,9 +349,13 @@ impl Engine {
     }
 
     fn become_due(&mut self, job: JobId) {
+        if self.is_ahead(job) {
+            self.park(Parked { job, looked: false });
+            return;
+        }
         let set = self.graph.set_of(job);
         let task = self.plan().task(set);
-        if task.when.is_none() && !self.uses_cache(set) {
+        if self.imagined || (task.when.is_none() && !self.uses_cache(set)) {
             self.set(job, State::Ready);
         } else {
             self.set(job, State::Looking);
@@ -310,6 +448,12 @@ impl Engine {
         for job in (first..total).map(JobId::from) {
             let set = self.graph.set_of(job);
             self.enter(job, set, State::Waiting);
+            self.count_gpu_need(set, true);
+        }
+        self.iterations = Iterations::new(&self.graph);
+        self.doubt = true;
+        if self.way.mode != Mode::Adaptive {
+            self.restage();
         }
         for job in (first..total).map(JobId::from) {
             if self.unmet[job.index()] == 0 {
@@ -358,6 +502,7 @@ impl Engine {
                     self.sets[self.graph.set_of(job).index()].failed -= 1;
                 }
                 self.tries.remove(&job);
+                self.count_gpu_need(self.graph.set_of(job), true);
                 self.set(job, State::Waiting);
             }
         }
@@ -367,6 +512,10 @@ impl Engine {
     /// Counts again, from the graph and the states, what each job and gate waits for.
     fn recount(&mut self) {
         self.doomed.clear();
+        if let Some(stages) = &mut self.stages {
+            stages.all_parked();
+        }
+        self.restage();
         for job in 0..self.states.len() {
             self.unmet[job] = self.graph.waits(Target::Job(JobId::from(job)));
         }

@@ -100,7 +100,7 @@ impl Engine {
                 milli_cpus += request.milli_cpus;
                 memory += request.memory.0;
                 disk += request.disk.0;
-                gpus += devices;
+                gpus += devices * request.of_each_gpu();
             }
             if milli_cpus != capacity.milli_cpus {
                 return Err(Violation::Resources(node, "cores"));
@@ -108,7 +108,7 @@ impl Engine {
             if memory != capacity.memory.0 || disk != capacity.disk.0 {
                 return Err(Violation::Resources(node, "memory or disk"));
             }
-            if gpus as usize != capacity.gpus.len() {
+            if gpus as usize != 1000 * capacity.gpus.len() {
                 return Err(Violation::Resources(node, "GPUs"));
             }
         }

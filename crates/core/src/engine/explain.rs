@@ -1,6 +1,7 @@
 //! Why a job is not running: rendered from the state, never computed a second time.
 
-use super::{Engine, State};
+use super::stages::Stages;
+use super::{Engine, Mode, State};
 use crate::ids::{JobId, NodeId};
 use crate::units::Timestamp;
 use serde::Serialize;
@@ -15,6 +16,16 @@ pub enum Explanation {
         total: usize,
     },
     Looking,
+    /// Everything it needs is there, but the mode of the run keeps it until an earlier stage has ended.
+    Barrier {
+        mode: Mode,
+        /// Of the stage that all wait for, in `sequential` mode.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        iteration: Option<u32>,
+        rank: u32,
+        /// Jobs of that stage that have not ended.
+        unsettled: u32,
+    },
     /// Waits for resources: what each node lacks. `ahead` more urgent jobs are ready too.
     Ready {
         ready: usize,
@@ -52,6 +63,12 @@ impl Engine {
     pub fn explain(&self, job: JobId) -> Explanation {
         let state = self.state(job);
         match state {
+            State::Waiting
+                if self.unmet[job.index()] == 0
+                    && let Some((iteration, rank, unsettled)) = self.stages.as_ref().and_then(Stages::now) =>
+            {
+                Explanation::Barrier { mode: self.way.mode, iteration, rank, unsettled }
+            }
             State::Waiting => {
                 let parents = self.graph.parents(job);
                 let unmet = parents
@@ -104,9 +121,18 @@ impl Engine {
         if disk < request.disk.0 {
             lacks.push(format!("needs {} of disk, {} are free", request.disk, crate::units::Bytes(disk)));
         }
-        if gpus < request.gpus {
-            lacks.push(format!("needs {} GPUs, {gpus} are free", request.gpus));
-        } else if lacks.is_empty() && self.nodes.share(node, request).is_none() {
+        if u64::from(gpus) < request.milli_gpus() {
+            let (needs, free) = (request.milli_gpus() as f64 / 1000.0, f64::from(gpus) / 1000.0);
+            lacks.push(format!("needs {needs} GPUs, {free} are free"));
+        }
+        for (name, amount) in &request.named {
+            let free = self.nodes.available_named(node, name);
+            if free < *amount {
+                let (needs, free) = (f64::from(*amount) / 1000.0, f64::from(free) / 1000.0);
+                lacks.push(format!("needs {needs} of `{name}`, {free} are free"));
+            }
+        }
+        if lacks.is_empty() && self.nodes.share(node, request).is_none() {
             lacks.push("has free GPUs, but not of the memory or capability asked for".to_owned());
         }
         NodeShortage { node: self.plan().site.nodes[node.index()].name.clone(), lacks }

@@ -5,30 +5,39 @@
 
 mod apply;
 mod check;
+mod devices;
 mod explain;
 mod nodes;
 mod policy;
+mod ranks;
 mod ready;
+mod reserve;
 mod retry;
+mod rollout;
 mod schedule;
+mod stages;
 mod step;
 
 pub use check::Violation;
 pub use explain::{Explanation, NodeShortage};
 pub use policy::{Mode, Order, Packing, Policy};
+pub use rollout::Forecast;
 
-use crate::event::{Action, Event, Outcome, Placement, Stopping};
+use crate::event::{Action, Event, Outcome, Placement, Stopping, Way};
 use crate::ids::{AttemptId, JobId, SetId};
 use crate::job::OutputFile;
 use crate::plan::{Cycle, Graph, Plan};
 use crate::resources::Request;
 use crate::units::Timestamp;
 use nodes::Nodes;
-use ready::ReadyQueues;
+use ranks::Ranks;
+use ready::{ReadyQueues, Wants};
 use rustc_hash::FxHashMap;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use stages::{Iterations, Stages};
 use std::sync::Arc;
+use std::time::Duration;
 
 /// Where a job stands. The normal way is from top to bottom until `Done`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -114,6 +123,7 @@ struct Live {
     n: u32,
     request: Request,
     placement: Placement,
+    variant: u32,
     since: Timestamp,
 }
 
@@ -133,6 +143,7 @@ struct SetProgress {
     reused: u32,
 }
 
+#[derive(Clone)]
 pub struct Engine {
     graph: Graph,
     policy: Policy,
@@ -161,6 +172,24 @@ pub struct Engine {
     counts: Counts,
     ready: ReadyQueues,
     nodes: Nodes,
+    ranks: Ranks,
+    /// How the run goes on: what the policy says, or what rollouts found better.
+    way: Way,
+    iterations: Iterations,
+    /// In modes with barriers.
+    stages: Option<Stages>,
+    /// Jobs that have not ended and use GPUs, by what they want of a node for each device.
+    gpu_cpus: BTreeMap<u32, u32>,
+    gpu_memory: BTreeMap<u64, u32>,
+    /// How many workflows share the run, and what each holds: thousandths of cores, bytes, thousandths of devices.
+    members: usize,
+    held: Vec<(u64, u64, u64)>,
+    /// When the run began or was resumed.
+    began: Option<Timestamp>,
+    /// Something is known that may make another order better.
+    doubt: bool,
+    /// This is a rollout: nothing is really done.
+    imagined: bool,
     /// Jobs that entered `Looking` and whose look is still to be asked for.
     due: VecDeque<JobId>,
     /// Jobs that can no longer run, and because of whom.
@@ -180,6 +209,14 @@ impl Engine {
     pub fn new(plan: Arc<Plan>, policy: Policy) -> Result<Self, Cycle> {
         let graph = Graph::new(plan.clone())?;
         let sets = plan.workflow.tasks.len();
+        let nodes = Nodes::new(&plan.site);
+        let order = policy.order.unwrap_or(match policy.mode {
+            Mode::Adaptive => Order::CriticalPath,
+            Mode::Sequential | Mode::Staggered => Order::Oldest,
+        });
+        let way = Way { mode: policy.mode, order, packing: policy.packing };
+        let ranks = Ranks::new(&graph, order, nodes.totals());
+        let members = plan.workflow.members.len().max(1);
         let mut forced = vec![false; sets];
         for set in &plan.forced {
             forced[set.index()] = true;
@@ -210,7 +247,18 @@ impl Engine {
             sets: vec![SetProgress::default(); sets],
             counts: Counts::default(),
             ready: ReadyQueues::default(),
-            nodes: Nodes::new(&plan.site),
+            nodes,
+            ranks,
+            way,
+            iterations: Iterations::default(),
+            stages: None,
+            gpu_cpus: BTreeMap::new(),
+            gpu_memory: BTreeMap::new(),
+            members,
+            held: vec![(0, 0, 0); members],
+            began: None,
+            doubt: true,
+            imagined: false,
             due: VecDeque::new(),
             doomed: VecDeque::new(),
             graft_candidates: BTreeSet::new(),
@@ -286,11 +334,81 @@ impl Engine {
         if !self.due.is_empty() {
             return Some(Timestamp(0));
         }
-        self.backoff.first().map(|(until, _)| *until)
+        let backoff = self.backoff.first().map(|(until, _)| *until);
+        let interrupt = self.interrupt_at().filter(|_| !self.live.is_empty());
+        [backoff, interrupt].into_iter().flatten().min()
     }
 
     /// What the job asks for, after what retries have learned.
     pub fn request(&self, job: JobId) -> &Request {
         self.requests.get(&job).unwrap_or_else(|| &self.plan().task(self.graph.set_of(job)).settings.request)
+    }
+
+    /// What an attempt of the job asks for, done in this way.
+    fn request_of(&self, job: JobId, variant: u32) -> Request {
+        match variant.checked_sub(1) {
+            None => self.request(job).clone(),
+            Some(index) => self.plan().task(self.graph.set_of(job)).variants[index as usize].request.clone(),
+        }
+    }
+
+    /// How long a task of the set takes, done in this way, as far as anybody knows.
+    fn expected_of(&self, set: SetId, variant: u32) -> Option<Duration> {
+        let own = variant.checked_sub(1).and_then(|index| self.plan().task(set).variants.get(index as usize)?.runtime);
+        own.or_else(|| self.ranks.expected(set))
+    }
+
+    fn expected(&self, job: JobId, variant: u32) -> Option<Duration> {
+        self.expected_of(self.graph.set_of(job), variant)
+    }
+
+    fn guessed(&self, job: JobId, variant: u32) -> Duration {
+        let set = self.graph.set_of(job);
+        self.expected_of(set, variant).unwrap_or_else(|| self.ranks.guessed(set))
+    }
+
+    /// How long a task of the set is expected to take, from what was declared, seen before, or seen in this run.
+    pub fn expected_duration(&self, set: SetId) -> Option<Duration> {
+        self.ranks.expected(set)
+    }
+
+    /// How the run goes on now.
+    pub fn way(&self) -> Way {
+        self.way
+    }
+
+    fn wants(&self, job: JobId) -> Wants {
+        let set = self.graph.set_of(job);
+        let bare = |request: &Request| Request { time: None, ..request.clone() };
+        let others = self.plan().task(set).variants.iter().map(|variant| bare(&variant.request));
+        let ways = std::iter::once(bare(self.request(job))).chain(others).collect();
+        Wants { ways, member: self.member_of(set) }
+    }
+
+    fn member_of(&self, set: SetId) -> u16 {
+        let members = &self.plan().workflow.members;
+        members.partition_point(|member| member.first <= set).saturating_sub(1) as u16
+    }
+
+    /// How much of the site a workflow holds against what it may: the less, the sooner its jobs start.
+    fn fairness(&self, member: u16) -> u64 {
+        let (milli_cpus, memory, milli_gpus) = self.held[usize::from(member)];
+        let (cpus, bytes, gpus) = self.nodes.totals();
+        let part = |holds: u64, has: u64| (u128::from(holds) * 1_000_000 / u128::from(has.max(1))) as u64;
+        let share = part(milli_cpus, cpus).max(part(memory, bytes)).max(part(milli_gpus, gpus));
+        let weight = self.plan().workflow.members.get(usize::from(member)).map_or(1, |member| member.weight.max(1));
+        share / u64::from(weight)
+    }
+
+    /// When the run must be over.
+    fn walltime_end(&self) -> Option<Timestamp> {
+        self.policy.walltime.zip(self.began).map(|(walltime, began)| began.plus(walltime))
+    }
+
+    /// When what still runs is ended, so that it can save its state before the wall time is over.
+    fn interrupt_at(&self) -> Option<Timestamp> {
+        let walltime = self.policy.walltime?;
+        let grace = (walltime / 20).min(Duration::from_secs(30));
+        self.began.map(|began| began.plus(walltime - grace))
     }
 }

@@ -1,44 +1,105 @@
-//! The free resources of an owned site's nodes, and whether a request fits.
+//! The free resources of an owned site's nodes: whether a request fits, and which node suits it best.
+//!
+//! Nodes in the same state stand in one bucket, so that choosing costs by the number of states, not of nodes. What
+//! was released is kept in order, so that whoever fitted nowhere looks only at that. It knows nothing of jobs' order.
 
+use super::devices;
+use super::policy::Packing;
 use crate::event::{Placement, Share};
-use crate::ids::NodeId;
-use crate::resources::{Capacity, Gpu, Request};
+use crate::ids::{JobId, NodeId};
+use crate::resources::{Capacity, Request};
 use crate::site::Site;
+use rustc_hash::FxHashMap;
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 #[derive(Clone, Debug)]
-struct Free {
+pub(super) struct Free {
+    pub(super) milli_cpus: u32,
+    pub(super) memory: u64,
+    pub(super) disk: u64,
+    /// Thousandths of each device.
+    pub(super) gpus: Box<[u16]>,
+    /// Of each resource in `Nodes::names`.
+    named: Box<[u32]>,
+    /// Held by those who use no GPU.
+    without_gpu: u32,
+    /// Bit i: core i belongs to one task alone.
+    pub(super) pinned: Box<[u64]>,
+}
+
+/// What nodes must agree in to be interchangeable. Cores first: those with too few are never looked at.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Signature {
     milli_cpus: u32,
+    kind: u32,
+    without_gpu: u32,
     memory: u64,
     disk: u64,
-    /// Bit i: device i is free. Devices beyond 64 of one node are not used.
-    gpus: u64,
+    gpus: Box<[u16]>,
+    named: Box<[u32]>,
 }
+
+/// What the GPU tasks still to come want of a node for each device.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Guard {
+    pub(super) milli_cpus: u32,
+    pub(super) memory: u64,
+}
+
+/// Smaller is better: devices that would be left idle now and later, GPU nodes for those who need none, what stays free.
+type Score = (u32, u32, u32, u64, NodeId);
 
 #[derive(Clone, Debug)]
 pub(super) struct Nodes {
     site: String,
     capacities: Vec<Capacity>,
+    kinds: Vec<u32>,
     free: Vec<Free>,
-    /// Counts releases, so that a gang that did not fit is not tried again before one.
-    pub(super) version: u64,
+    /// Resources that belong to nodes.
+    names: Vec<String>,
+    /// Resources that belong to the site: name, total, free.
+    shared: Vec<(String, u32, u32)>,
+    buckets: BTreeMap<Signature, BTreeSet<NodeId>>,
+    /// Nodes that gave something back, the oldest first; the first of them has number `forgotten`.
+    releases: VecDeque<NodeId>,
+    forgotten: u64,
+    pub(super) holders: Vec<BTreeSet<JobId>>,
 }
 
 impl Nodes {
     pub(super) fn new(site: &Site) -> Self {
         let capacities: Vec<Capacity> = site.nodes.iter().map(|node| node.capacity.clone()).collect();
-        let free = capacities
+        let names: BTreeSet<&String> = capacities.iter().flat_map(|capacity| capacity.named.keys()).collect();
+        let names: Vec<String> = names.into_iter().cloned().collect();
+        let shared = site.named.iter().filter(|(name, _)| !names.contains(name));
+        let shared = shared.map(|(name, amount)| (name.clone(), *amount, *amount)).collect();
+        let free: Vec<Free> = capacities.iter().map(|capacity| all_of(capacity, &names)).collect();
+        let mut known = FxHashMap::default();
+        let kinds = capacities
             .iter()
-            .map(|capacity| Free {
-                milli_cpus: capacity.milli_cpus,
-                memory: capacity.memory.0,
-                disk: capacity.disk.0,
-                gpus: match capacity.gpus.len() {
-                    0 => 0,
-                    count => u64::MAX >> (64 - count.min(64)),
-                },
+            .map(|capacity| {
+                let next = known.len() as u32;
+                *known.entry(kind(capacity)).or_insert(next)
             })
             .collect();
-        Self { site: site.name.clone(), capacities, free, version: 0 }
+        let holders = vec![BTreeSet::new(); capacities.len()];
+        let mut nodes = Self {
+            site: site.name.clone(),
+            capacities,
+            kinds,
+            free,
+            names,
+            shared,
+            buckets: BTreeMap::new(),
+            releases: VecDeque::new(),
+            forgotten: 0,
+            holders,
+        };
+        for node in (0..nodes.len()).map(NodeId::from) {
+            let signature = nodes.signature(node);
+            nodes.buckets.entry(signature).or_default().insert(node);
+        }
+        nodes
     }
 
     pub(super) fn len(&self) -> usize {
@@ -49,83 +110,324 @@ impl Nodes {
         &self.capacities[node.index()]
     }
 
-    /// What is free: milli-cores, memory, disk, devices.
+    pub(super) fn free(&self, node: NodeId) -> &Free {
+        &self.free[node.index()]
+    }
+
+    /// What is free: milli-cores, memory, disk, thousandths of devices.
     pub(super) fn available(&self, node: NodeId) -> (u32, u64, u64, u32) {
         let free = &self.free[node.index()];
-        (free.milli_cpus, free.memory, free.disk, free.gpus.count_ones())
+        (free.milli_cpus, free.memory, free.disk, free.gpus.iter().map(|gpu| u32::from(*gpu)).sum())
+    }
+
+    /// How much of a named resource is free for a task on this node.
+    pub(super) fn available_named(&self, node: NodeId, name: &str) -> u32 {
+        match self.names.iter().position(|known| known == name) {
+            Some(index) => self.free[node.index()].named[index],
+            None => self.shared.iter().find(|(known, ..)| known == name).map_or(0, |(.., free)| *free),
+        }
+    }
+
+    pub(super) fn shared_fits(&self, request: &Request) -> bool {
+        request.named.iter().all(|(name, amount)| {
+            self.names.contains(name) || self.shared.iter().any(|(known, _, free)| known == name && free >= amount)
+        })
+    }
+
+    pub(super) fn fits(&self, node: NodeId, request: &Request) -> bool {
+        let free = &self.free[node.index()];
+        let capacity = &self.capacities[node.index()];
+        same_pool(capacity, request)
+            && free.milli_cpus >= request.milli_cpus
+            && free.memory >= request.memory.0
+            && free.disk >= request.disk.0
+            && (request.named.is_empty() || self.named_fits(free, request))
+            && (request.gpus == 0 || devices::enough(&capacity.gpus, &free.gpus, request))
+    }
+
+    fn named_fits(&self, free: &Free, request: &Request) -> bool {
+        self.names
+            .iter()
+            .enumerate()
+            .all(|(index, name)| request.named.get(name).is_none_or(|amount| free.named[index] >= *amount))
     }
 
     /// What the request would get of this node now, or `None` when it does not fit.
     pub(super) fn share(&self, node: NodeId, request: &Request) -> Option<Share> {
-        let free = &self.free[node.index()];
-        if !same_pool(&self.capacities[node.index()], request) {
+        if !self.fits(node, request) {
             return None;
         }
-        if free.milli_cpus < request.milli_cpus
-            || free.memory < request.memory.0
-            || free.disk < request.disk.0
-            || free.gpus.count_ones() < request.gpus
-        {
-            return None;
-        }
-        let gpus = if request.gpus == 0 { Vec::new() } else { self.devices(node, request, free.gpus)? };
-        Some(Share { node, gpus })
+        let (capacity, free) = (&self.capacities[node.index()], &self.free[node.index()]);
+        let cores = if request.pin { devices::cores(capacity, free, request)? } else { Vec::new() };
+        let near = cores.first().map(|core| devices::domain_of_core(capacity, *core));
+        let gpus = match request.gpus {
+            0 => Vec::new(),
+            _ => devices::choose(capacity, &free.gpus, request, near)?,
+        };
+        Some(Share { node, gpus, cores })
     }
 
-    /// The devices with the least memory that is enough, so that large ones stay free for who needs them.
-    fn devices(&self, node: NodeId, request: &Request, free: u64) -> Option<Vec<u16>> {
-        let devices = &self.capacity(node).gpus;
-        let mut suitable: Vec<u16> = (0..devices.len().min(64) as u16)
-            .filter(|index| free & (1 << index) != 0 && suits(&devices[*index as usize], request))
-            .collect();
-        suitable.sort_by_key(|index| (devices[*index as usize].memory, *index));
-        suitable.truncate(request.gpus as usize);
+    /// The best node for the request among those that are allowed.
+    pub(super) fn choose(
+        &self,
+        request: &Request,
+        packing: Packing,
+        guard: Guard,
+        allowed: &dyn Fn(NodeId) -> bool,
+    ) -> Option<NodeId> {
+        let from = Signature {
+            milli_cpus: request.milli_cpus,
+            kind: 0,
+            without_gpu: 0,
+            memory: 0,
+            disk: 0,
+            gpus: Box::default(),
+            named: Box::default(),
+        };
+        let mut best: Option<Score> = None;
+        for (_, members) in self.buckets.range(from..) {
+            let Some(first) = members.first().copied() else { continue };
+            if !self.fits(first, request) {
+                continue;
+            }
+            let Some(node) = members.iter().copied().find(|node| allowed(*node)) else { continue };
+            best = self.better(best, node, request, packing, guard);
+        }
+        best.map(|(.., node)| node)
+    }
+
+    /// The best of these nodes.
+    pub(super) fn choose_among(
+        &self,
+        among: &BTreeSet<NodeId>,
+        request: &Request,
+        packing: Packing,
+        guard: Guard,
+        allowed: &dyn Fn(NodeId) -> bool,
+    ) -> Option<NodeId> {
+        let mut best: Option<Score> = None;
+        for node in among.iter().copied().filter(|node| allowed(*node) && self.fits(*node, request)) {
+            best = self.better(best, node, request, packing, guard);
+        }
+        best.map(|(.., node)| node)
+    }
+
+    fn better(
+        &self,
+        best: Option<Score>,
+        node: NodeId,
+        request: &Request,
+        packing: Packing,
+        guard: Guard,
+    ) -> Option<Score> {
+        let score = match packing {
+            Packing::FirstFit => (0, 0, 0, 0, node),
+            Packing::Protect | Packing::Strict => self.score(node, request, guard),
+        };
+        if packing == Packing::Strict && request.gpus == 0 && (score.0 > 0 || score.1 > 0) {
+            return best;
+        }
+        Some(best.map_or(score, |best| best.min(score)))
+    }
+
+    /// The shares of a gang on as many nodes as it asks for, or none at all.
+    pub(super) fn gang(&self, request: &Request, guard: Guard, allowed: &dyn Fn(NodeId) -> bool) -> Option<Vec<Share>> {
+        let mut suitable: Vec<Score> = Vec::new();
+        for members in self.buckets.values() {
+            let Some(first) = members.first().copied().filter(|node| self.fits(*node, request)) else { continue };
+            let (now, later, devices, left, _) = self.score(first, request, guard);
+            let members = members.iter().copied().filter(|node| allowed(*node));
+            suitable.extend(members.map(|node| (now, later, devices, left, node)));
+        }
+        if suitable.len() < request.nodes as usize {
+            return None;
+        }
         suitable.sort_unstable();
-        (suitable.len() == request.gpus as usize).then_some(suitable)
+        suitable.truncate(request.nodes as usize);
+        suitable.into_iter().map(|(.., node)| self.share(node, request)).collect()
     }
 
-    /// As many nodes as the request asks for, the first that fit; gangs are placed whole or not at all.
-    pub(super) fn gang(&self, request: &Request) -> Option<Vec<Share>> {
-        let shares: Vec<Share> = (0..self.len())
-            .filter_map(|node| self.share(NodeId::from(node), request))
-            .take(request.nodes as usize)
-            .collect();
-        (shares.len() == request.nodes as usize).then_some(shares)
+    fn score(&self, node: NodeId, request: &Request, guard: Guard) -> Score {
+        let (capacity, free) = (&self.capacities[node.index()], &self.free[node.index()]);
+        let left = free.milli_cpus - request.milli_cpus;
+        let devices = capacity.gpus.len() as u32;
+        if devices == 0 {
+            return (0, 0, 0, u64::from(left), node);
+        }
+        // What no node can give for each of its devices is not kept for them.
+        let cpus_each = guard.milli_cpus.min(capacity.milli_cpus / devices);
+        let memory_each = guard.memory.min(capacity.memory.0 / u64::from(devices));
+        let idle = |open: u32, cpus: u32, memory: u64| {
+            let by_cpus = cpus.checked_div(cpus_each).unwrap_or(open);
+            let by_memory = memory.checked_div(memory_each).map_or(open, |count| count.min(u64::from(open)) as u32);
+            open - open.min(by_cpus).min(by_memory)
+        };
+        let open = free.gpus.iter().filter(|gpu| **gpu > 0).count() as u32;
+        let memory = free.memory - request.memory.0;
+        if request.gpus > 0 {
+            let taken = open - request.gpus.min(open);
+            let more = idle(taken, left, memory).saturating_sub(idle(open, free.milli_cpus, free.memory));
+            return (more, 0, 0, (u64::from(taken) << 32) | u64::from(left), node);
+        }
+        let now = idle(open, left, memory).saturating_sub(idle(open, free.milli_cpus, free.memory));
+        // When those who use GPUs have gone, will others of them have room again?
+        let before = capacity.milli_cpus - free.without_gpu;
+        let whole = capacity.memory.0;
+        let later = idle(devices, before - request.milli_cpus, whole).saturating_sub(idle(devices, before, whole));
+        (now, later, devices, u64::from(left), node)
     }
 
     pub(super) fn placement(&self, nodes: Vec<Share>) -> Placement {
         Placement { site: self.site.clone(), nodes }
     }
 
-    pub(super) fn take(&mut self, placement: &Placement, request: &Request) {
+    pub(super) fn take(&mut self, job: JobId, placement: &Placement, request: &Request) {
         for share in &placement.nodes {
-            let free = &mut self.free[share.node.index()];
-            free.milli_cpus -= request.milli_cpus;
-            free.memory -= request.memory.0;
-            free.disk -= request.disk.0;
-            for gpu in &share.gpus {
-                free.gpus &= !(1 << gpu);
-            }
+            self.change(share.node, |free, names| {
+                free.milli_cpus -= request.milli_cpus;
+                free.memory -= request.memory.0;
+                free.disk -= request.disk.0;
+                if request.gpus == 0 {
+                    free.without_gpu += request.milli_cpus;
+                }
+                for gpu in &share.gpus {
+                    free.gpus[usize::from(*gpu)] -= request.of_each_gpu() as u16;
+                }
+                for core in &share.cores {
+                    free.pinned[usize::from(*core) / 64] |= 1 << (core % 64);
+                }
+                for (name, free) in names.iter().zip(free.named.iter_mut()) {
+                    *free -= request.named.get(name).copied().unwrap_or(0);
+                }
+            });
+            self.holders[share.node.index()].insert(job);
+        }
+        for (name, _, free) in &mut self.shared {
+            *free -= request.named.get(name).copied().unwrap_or(0);
         }
     }
 
-    pub(super) fn release(&mut self, placement: &Placement, request: &Request) {
-        self.version += 1;
+    pub(super) fn release(&mut self, job: JobId, placement: &Placement, request: &Request) {
         for share in &placement.nodes {
-            let free = &mut self.free[share.node.index()];
-            free.milli_cpus += request.milli_cpus;
-            free.memory += request.memory.0;
-            free.disk += request.disk.0;
-            for gpu in &share.gpus {
-                free.gpus |= 1 << gpu;
+            self.change(share.node, |free, names| {
+                free.milli_cpus += request.milli_cpus;
+                free.memory += request.memory.0;
+                free.disk += request.disk.0;
+                if request.gpus == 0 {
+                    free.without_gpu -= request.milli_cpus;
+                }
+                for gpu in &share.gpus {
+                    free.gpus[usize::from(*gpu)] += request.of_each_gpu() as u16;
+                }
+                for core in &share.cores {
+                    free.pinned[usize::from(*core) / 64] &= !(1 << (core % 64));
+                }
+                for (name, free) in names.iter().zip(free.named.iter_mut()) {
+                    *free += request.named.get(name).copied().unwrap_or(0);
+                }
+            });
+            self.holders[share.node.index()].remove(&job);
+            self.note_release(share.node);
+        }
+        for (name, _, free) in &mut self.shared {
+            *free += request.named.get(name).copied().unwrap_or(0);
+        }
+        if !request.named.is_empty() && !self.shared.is_empty() {
+            self.forget_releases();
+        }
+    }
+
+    /// Whoever fitted nowhere shall look at this node again.
+    pub(super) fn note_release(&mut self, node: NodeId) {
+        self.releases.push_back(node);
+        // Who is further behind than this looks at all buckets instead.
+        if self.releases.len() > 64 + self.free.len() {
+            self.releases.pop_front();
+            self.forgotten += 1;
+        }
+    }
+
+    /// Whoever fitted nowhere shall look everywhere again.
+    pub(super) fn forget_releases(&mut self) {
+        self.forgotten += self.releases.len() as u64 + 1;
+        self.releases.clear();
+    }
+
+    /// The number of the next release.
+    pub(super) fn released(&self) -> u64 {
+        self.forgotten + self.releases.len() as u64
+    }
+
+    /// Nodes that released something from this number on; `None` when that is no longer known.
+    pub(super) fn released_since(&self, number: u64) -> Option<BTreeSet<NodeId>> {
+        let skipped = number.checked_sub(self.forgotten)?;
+        Some(self.releases.iter().skip(skipped as usize).copied().collect())
+    }
+
+    fn change(&mut self, node: NodeId, change: impl FnOnce(&mut Free, &[String])) {
+        let before = self.signature(node);
+        if let Some(bucket) = self.buckets.get_mut(&before) {
+            bucket.remove(&node);
+            if bucket.is_empty() {
+                self.buckets.remove(&before);
             }
         }
+        change(&mut self.free[node.index()], &self.names);
+        let after = self.signature(node);
+        self.buckets.entry(after).or_default().insert(node);
+    }
+
+    fn signature(&self, node: NodeId) -> Signature {
+        let free = &self.free[node.index()];
+        let gpus = match devices::alike(&self.capacities[node.index()].gpus) {
+            true => {
+                let mut gpus = free.gpus.clone();
+                gpus.sort_unstable();
+                gpus
+            }
+            false => free.gpus.clone(),
+        };
+        Signature {
+            milli_cpus: free.milli_cpus,
+            kind: self.kinds[node.index()],
+            without_gpu: if gpus.is_empty() { 0 } else { free.without_gpu },
+            memory: free.memory,
+            disk: free.disk,
+            gpus,
+            named: free.named.clone(),
+        }
+    }
+
+    /// Nodes that could take this if they were empty, those with most free cores first.
+    pub(super) fn able(&self, request: &Request) -> impl Iterator<Item = NodeId> {
+        let all = self.buckets.values().rev().flat_map(|members| members.iter().copied());
+        all.filter(|node| fits_empty(&self.capacities[node.index()], request))
     }
 
     /// True when the site, all of it free, could run this.
     pub(super) fn could_ever_run(&self, request: &Request) -> bool {
-        let able = self.capacities.iter().filter(|capacity| fits_empty(capacity, request)).count();
-        able >= request.nodes as usize
+        let named = request.named.iter().all(|(name, amount)| {
+            self.names.contains(name) || self.shared.iter().any(|(known, total, _)| known == name && total >= amount)
+        });
+        let able = self.capacities.iter().filter(|capacity| fits_empty(capacity, request));
+        named && able.take(request.nodes as usize).count() >= request.nodes as usize
+    }
+
+    /// How many such requests the site, all of it free, could serve at once.
+    pub(super) fn slots(&self, request: &Request) -> u64 {
+        let one = |capacity: &Capacity| {
+            if !fits_empty(capacity, request) {
+                return 0;
+            }
+            let share = |has: u64, wants: u64| has.checked_div(wants).unwrap_or(u64::MAX);
+            let suitable = capacity.gpus.iter().filter(|gpu| devices::suits(gpu, request)).count() as u64;
+            share(u64::from(capacity.milli_cpus), u64::from(request.milli_cpus))
+                .min(share(capacity.memory.0, request.memory.0))
+                .min(share(suitable * 1000, request.milli_gpus()))
+                .min(u64::from(u32::MAX))
+        };
+        let all: u64 = self.capacities.iter().map(one).sum();
+        all / u64::from(request.nodes.max(1))
     }
 
     /// The most memory that any node has.
@@ -137,10 +439,38 @@ impl Nodes {
         let devices = &self.capacity(share.node).gpus;
         share.gpus.iter().map(|index| devices[*index as usize].id.clone()).collect()
     }
+
+    /// All of the site: milli-cores, memory, thousandths of devices.
+    pub(super) fn totals(&self) -> (u64, u64, u64) {
+        self.capacities.iter().fold((0, 0, 0), |(cpus, memory, gpus), capacity| {
+            (
+                cpus + u64::from(capacity.milli_cpus),
+                memory + capacity.memory.0,
+                gpus + 1000 * capacity.gpus.len() as u64,
+            )
+        })
+    }
 }
 
-fn suits(gpu: &Gpu, request: &Request) -> bool {
-    gpu.memory >= request.gpu_memory && gpu.capability >= request.gpu_capability
+type Kind = (u32, u64, u64, Vec<(u64, u32)>, Vec<(String, u32)>, u16, u16);
+
+/// What makes two nodes equal when they are empty; devices may be called differently.
+fn kind(capacity: &Capacity) -> Kind {
+    let gpus = capacity.gpus.iter().map(|gpu| (gpu.memory.0, gpu.capability)).collect();
+    let named = capacity.named.iter().map(|(name, amount)| (name.clone(), *amount)).collect();
+    (capacity.milli_cpus, capacity.memory.0, capacity.disk.0, gpus, named, capacity.domains, capacity.pool)
+}
+
+fn all_of(capacity: &Capacity, names: &[String]) -> Free {
+    Free {
+        milli_cpus: capacity.milli_cpus,
+        memory: capacity.memory.0,
+        disk: capacity.disk.0,
+        gpus: vec![1000; capacity.gpus.len()].into(),
+        named: names.iter().map(|name| capacity.named.get(name).copied().unwrap_or(0)).collect(),
+        without_gpu: 0,
+        pinned: vec![0; (capacity.milli_cpus as usize / 1000).div_ceil(64)].into(),
+    }
 }
 
 fn same_pool(capacity: &Capacity, request: &Request) -> bool {
@@ -148,12 +478,11 @@ fn same_pool(capacity: &Capacity, request: &Request) -> bool {
 }
 
 fn fits_empty(capacity: &Capacity, request: &Request) -> bool {
-    if !same_pool(capacity, request) {
-        return false;
-    }
-    let gpus = capacity.gpus.iter().filter(|gpu| suits(gpu, request)).count();
-    capacity.milli_cpus >= request.milli_cpus
+    let gpus = capacity.gpus.iter().filter(|gpu| devices::suits(gpu, request)).count();
+    same_pool(capacity, request)
+        && capacity.milli_cpus >= request.milli_cpus
         && capacity.memory >= request.memory
         && capacity.disk >= request.disk
         && gpus >= request.gpus as usize
+        && capacity.named.iter().all(|(name, amount)| request.named.get(name).is_none_or(|wanted| amount >= wanted))
 }

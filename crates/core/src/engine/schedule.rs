@@ -1,39 +1,239 @@
-//! Which ready jobs start now, and where: the most urgent class first, every class until it no longer fits.
+//! Which ready jobs start now, and where: the most urgent class first, every class until it no longer fits; what is
+//! less urgent goes before a blocked job only where that does not delay it.
 
+use super::nodes::Guard;
+use super::policy::Packing;
+use super::ranks::Urgency;
+use super::reserve::Reservation;
 use super::{Engine, Step};
-use crate::event::{Action, Blame, Event};
-use crate::ids::AttemptId;
+use crate::event::{Action, Blame, Event, Share, Stopping};
+use crate::ids::{AttemptId, JobId, NodeId, SetId};
 use crate::job::{Ending, Report, Usage};
+use crate::resources::Request;
 use crate::units::Timestamp;
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+/// Reservations at a time: one keeps wide jobs from starving, a few more keep the order among them.
+const MOST_RESERVATIONS: usize = 4;
+
+/// Classes by how much of the site their workflow holds (where several share it) and by their most urgent job.
+type Candidates = BTreeSet<(std::cmp::Reverse<i32>, u64, Urgency, u32)>;
+
+/// What a job would start with.
+struct Fit {
+    way: usize,
+    shares: Vec<Share>,
+}
 
 impl Engine {
     pub(super) fn schedule(&mut self, now: Timestamp, step: &mut Step) {
-        let mut classes = self.ready.by_urgency();
-        while let Some((order, class)) = classes.pop_first() {
-            let job = order.2;
-            let Some(shares) = self.ready.find(class, &self.nodes) else {
-                if self.live.is_empty() && !self.nodes.could_ever_run(self.ready.request(class)) {
+        self.reconsider(now, step);
+        let mut candidates: Candidates = self.ready.active().filter_map(|class| self.candidate(class)).collect();
+        let mut blocked: Vec<u32> = Vec::new();
+        let mut reserved: Vec<Reservation> = Vec::new();
+        let mut reserved_for = 0;
+        let mut too_late = false;
+        while let Some((.., class)) = candidates.pop_first() {
+            let Some((job, set)) = self.next_of(class, now, &mut too_late) else { continue };
+            let fit = self.find(class, set, now, &blocked, &mut reserved, &mut reserved_for);
+            let Some(fit) = fit else {
+                let never = |request: &Request| !self.nodes.could_ever_run(request);
+                if self.live.is_empty() && self.ready.wants(class).ways.iter().all(never) {
                     // Waiting would last for ever: nothing runs, and all of the site is not enough.
                     self.record(now, Event::Failed { job, blame: Blame::Resources }, step);
-                    classes.extend(self.ready.head(class).map(|head| (head, class)));
+                    candidates.extend(self.candidate(class));
+                } else {
+                    blocked.push(class);
                 }
                 continue;
             };
-            let attempt = AttemptId { job, n: self.attempts(job) + 1 };
-            let request = self.request(job).clone();
-            let placement = self.nodes.placement(shares);
-            let share = &placement.nodes[0];
-            let node = &self.plan().site.nodes[share.node.index()].name;
-            let gpus = self.nodes.names_gpu(share);
-            let spec = self.spec_context().spec(attempt, 0, &request, node, gpus);
-            self.record(now, Event::Submitted { attempt, request, placement, variant: 0 }, step);
-            match spec {
-                Ok(spec) => step.actions.push(Action::Submit(Box::new(spec))),
-                Err(error) => self.refuse(now, attempt, error.to_string(), step),
+            self.start(now, class, (job, set), fit, &mut reserved, step);
+            if self.members > 1 {
+                let others: Vec<u32> = candidates.iter().map(|(.., class)| *class).collect();
+                candidates = others.into_iter().filter_map(|class| self.candidate(class)).collect();
             }
-            classes.extend(self.ready.head(class).map(|head| (head, class)));
+            candidates.extend(self.candidate(class));
+        }
+        // What was kept for somebody is looked at again by all the next time.
+        for node in reserved.iter().flat_map(Reservation::nodes) {
+            self.nodes.note_release(node);
         }
         self.skip_doomed(now, step);
+        if too_late && self.live.is_empty() && self.backoff.is_empty() {
+            // What is left cannot end before the wall time: stop here, in good order.
+            self.record(now, Event::Stopping { how: Stopping::Drain }, step);
+        }
+    }
+
+    fn candidate(&self, class: u32) -> Option<(std::cmp::Reverse<i32>, u64, Urgency, u32)> {
+        let (urgency, _) = self.ready.head(class)?;
+        let held = match self.members {
+            0 | 1 => 0,
+            _ => self.fairness(self.ready.wants(class).member),
+        };
+        Some((urgency.priority, held, urgency, class))
+    }
+
+    /// The most urgent job of a class that can still end before the wall time.
+    fn next_of(&self, class: u32, now: Timestamp, too_late: &mut bool) -> Option<(JobId, SetId)> {
+        let Some(deadline) = self.walltime_end() else {
+            return self.ready.head(class).map(|(urgency, set)| (urgency.job, set));
+        };
+        for (urgency, set) in self.ready.heads(class) {
+            if self.ends_by(urgency.job, set, now, deadline) {
+                return Some((urgency.job, set));
+            }
+            *too_late = true;
+        }
+        None
+    }
+
+    fn ends_by(&self, job: JobId, set: SetId, now: Timestamp, deadline: Timestamp) -> bool {
+        // What saves its state may as well begin.
+        if self.plan().task(set).settings.checkpoint.is_some() {
+            return now < deadline;
+        }
+        let needs = self.ranks.expected(set).or(self.request(job).time).unwrap_or(Duration::ZERO);
+        now.plus(needs) <= deadline
+    }
+
+    fn find(
+        &mut self,
+        class: u32,
+        set: SetId,
+        now: Timestamp,
+        blocked: &[u32],
+        reserved: &mut Vec<Reservation>,
+        reserved_for: &mut usize,
+    ) -> Option<Fit> {
+        let wants = self.ready.wants(class).clone();
+        for (way, request) in wants.ways.iter().enumerate() {
+            if way > 0 && !self.worthwhile(class, set, way) {
+                continue;
+            }
+            let end = self.expected_of(set, way as u32).map(|length| now.plus(length));
+            let Some(mut node) = self.place(class, way, request, reserved, end) else { continue };
+            // Only now that somebody would go before them is it asked when the blocked ones could start.
+            while *reserved_for < blocked.len().min(MOST_RESERVATIONS) {
+                let waiting = blocked[*reserved_for];
+                *reserved_for += 1;
+                reserved.extend(self.reserve(waiting, now));
+            }
+            if !self.permitted(&node, request, reserved, end) {
+                match self.place(class, way, request, reserved, end) {
+                    Some(other) => node = other,
+                    None => continue,
+                }
+            }
+            return Some(Fit { way, shares: node });
+        }
+        None
+    }
+
+    fn permitted(
+        &self,
+        shares: &[Share],
+        request: &Request,
+        reserved: &[Reservation],
+        end: Option<Timestamp>,
+    ) -> bool {
+        shares.iter().all(|share| reserved.iter().all(|reservation| reservation.allows(share.node, request, end)))
+    }
+
+    fn place(
+        &mut self,
+        class: u32,
+        way: usize,
+        request: &Request,
+        reserved: &[Reservation],
+        end: Option<Timestamp>,
+    ) -> Option<Vec<Share>> {
+        let since = self.ready.blocked_at(class, way);
+        let released = self.nodes.released();
+        if since == Some(released) || !self.nodes.shared_fits(request) {
+            return None;
+        }
+        let guard = self.guard();
+        let allowed = |node: NodeId| reserved.iter().all(|reservation| reservation.allows(node, request, end));
+        let packing = self.packing_for(request);
+        let shares = if request.nodes > 1 {
+            self.nodes.gang(request, guard, &allowed)
+        } else {
+            let node = match since.and_then(|since| self.nodes.released_since(since)) {
+                Some(nodes) => self.nodes.choose_among(&nodes, request, packing, guard, &allowed),
+                None => self.nodes.choose(request, packing, guard, &allowed),
+            };
+            node.and_then(|node| Some(vec![self.nodes.share(node, request)?]))
+        };
+        if shares.is_none() {
+            self.ready.set_blocked(class, way, Some(released));
+        }
+        shares
+    }
+
+    /// A request that would leave devices idle even on an empty node must be let through somewhere.
+    fn packing_for(&self, request: &Request) -> Packing {
+        match self.way.packing {
+            Packing::Strict if request.gpus == 0 && self.live.is_empty() => Packing::Protect,
+            packing => packing,
+        }
+    }
+
+    /// Another way of doing it is taken when it ends no later than the queue for the first way would let it.
+    fn worthwhile(&self, class: u32, set: SetId, way: usize) -> bool {
+        let first = &self.ready.wants(class).ways[0];
+        let slots = self.nodes.slots(first);
+        if slots == 0 {
+            return true;
+        }
+        let (Some(fast), Some(slow)) = (self.expected_of(set, 0), self.expected_of(set, way as u32)) else {
+            return true;
+        };
+        let queue = 1.0 + self.ready.waiting(class) as f64 / slots as f64;
+        slow.as_secs_f64() <= fast.as_secs_f64() * queue
+    }
+
+    fn start(
+        &mut self,
+        now: Timestamp,
+        class: u32,
+        (job, set): (JobId, SetId),
+        fit: Fit,
+        reserved: &mut [Reservation],
+        step: &mut Step,
+    ) {
+        let attempt = AttemptId { job, n: self.attempts(job) + 1 };
+        let variant = fit.way as u32;
+        let request = self.request_of(job, variant);
+        let end = self.expected_of(set, variant).map(|length| now.plus(length));
+        for reservation in reserved {
+            if reservation.took(&fit.shares, &request, end) {
+                self.ready.count_passed(reservation.class);
+            }
+        }
+        self.ready.forget_passed(class);
+        let placement = self.nodes.placement(fit.shares);
+        let share = &placement.nodes[0];
+        let spec = (!self.imagined).then(|| {
+            let node = &self.plan().site.nodes[share.node.index()].name;
+            let gpus = self.nodes.names_gpu(share);
+            self.spec_context().spec(attempt, variant, &request, node, gpus)
+        });
+        self.record(now, Event::Submitted { attempt, request, placement, variant }, step);
+        match spec {
+            Some(Ok(spec)) => step.actions.push(Action::Submit(Box::new(spec))),
+            Some(Err(error)) => self.refuse(now, attempt, error.to_string(), step),
+            None => {}
+        }
+    }
+
+    /// What the GPU tasks still to come want for each device.
+    fn guard(&self) -> Guard {
+        Guard {
+            milli_cpus: self.gpu_cpus.last_key_value().map_or(0, |(cpus, _)| *cpus),
+            memory: self.gpu_memory.last_key_value().map_or(0, |(memory, _)| *memory),
+        }
     }
 
     /// Ends an attempt that cannot even be handed over.

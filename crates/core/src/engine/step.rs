@@ -104,7 +104,7 @@ impl Engine {
 
     fn condition_holds(&self, job: JobId, fields: &BTreeMap<(String, String), serde_json::Value>) -> bool {
         let task = self.plan().task(self.graph.set_of(job));
-        let Some(when) = &task.when else { return true };
+        let Some(when) = task.when.as_ref().filter(|_| !self.imagined) else { return true };
         let lookup = |operand: &Operand| match operand {
             Operand::Literal(value) => Some(value.clone()),
             Operand::Variable(name) => self.spec_context().value(job, name),
@@ -196,6 +196,9 @@ impl Engine {
         }
         if self.policy.fail_fast && self.hard_failures > 0 && self.stopping.is_none() {
             self.record(now, Event::Stopping { how: Stopping::Drain }, step);
+        }
+        if self.stopping.is_none() && !self.live.is_empty() && self.interrupt_at().is_some_and(|at| at <= now) {
+            self.stop(now, Stopping::Interrupt, step);
         }
         if self.stopping.is_none() {
             self.grafts(now, step);

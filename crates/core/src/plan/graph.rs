@@ -36,6 +36,28 @@ impl Target {
     }
 }
 
+/// Which task sets each task set waits for, in two flat arrays.
+#[derive(Debug)]
+pub struct Producers {
+    from: Vec<u32>,
+    sets: Vec<SetId>,
+}
+
+impl Producers {
+    fn new(plan: &Plan) -> Self {
+        let mut producers = Self { from: vec![0], sets: Vec::new() };
+        for set in (0..plan.workflow.tasks.len()).map(SetId::from) {
+            producers.sets.extend(plan.producers(set));
+            producers.from.push(producers.sets.len() as u32);
+        }
+        producers
+    }
+
+    pub fn of(&self, set: SetId) -> &[SetId] {
+        &self.sets[self.from[set.index()] as usize..self.from[set.index() + 1] as usize]
+    }
+}
+
 #[derive(Clone, Debug)]
 struct Unfolded {
     first: JobId,
@@ -62,25 +84,19 @@ pub struct Graph {
     full_gates: FxHashMap<SetId, u32>,
     /// How a consumer picks from a producer, where at least one of them is a scatter.
     links: FxHashMap<(SetId, SetId), Arc<Link>>,
-    levels: Vec<u32>,
+    order: Arc<[SetId]>,
+    producers: Arc<Producers>,
     data_digests: Vec<Digest>,
 }
 
 impl Graph {
     /// Unfolds every task set whose tasks are known.
     pub fn new(plan: Arc<Plan>) -> Result<Self, Cycle> {
-        let order = plan.order()?;
+        let order: Arc<[SetId]> = plan.order()?.into();
         let count = plan.workflow.tasks.len();
-        let mut levels = vec![1u32; count];
-        for set in order.iter().rev() {
-            let level = levels[set.index()];
-            for producer in plan.producers(*set) {
-                let above = &mut levels[producer.index()];
-                *above = (*above).max(level + 1);
-            }
-        }
+        let producers = Arc::new(Producers::new(&plan));
         let wanted = plan.wanted();
-        let pending = order.into_iter().filter(|set| wanted[set.index()]).collect();
+        let pending = order.iter().copied().filter(|set| wanted[set.index()]).collect();
         let data_digests = plan.files.iter().map(|files| super::spec::files_digest(files)).collect();
         let mut graph = Self {
             plan,
@@ -94,7 +110,8 @@ impl Graph {
             edges: Vec::new(),
             full_gates: FxHashMap::default(),
             links: FxHashMap::default(),
-            levels,
+            order,
+            producers,
             data_digests,
         };
         graph.unfold_known(&mut Vec::new());
@@ -125,9 +142,14 @@ impl Graph {
         }
     }
 
-    /// The length of the longest chain of task sets that starts with this one.
-    pub fn level(&self, set: SetId) -> u32 {
-        self.levels[set.index()]
+    /// All task sets, everything after what it needs.
+    pub fn order(&self) -> &Arc<[SetId]> {
+        &self.order
+    }
+
+    /// The task sets that a task set waits for, each once, in order.
+    pub fn producers(&self) -> &Arc<Producers> {
+        &self.producers
     }
 
     /// The content of a data entry, all its files together.
@@ -230,15 +252,15 @@ impl Graph {
 
     /// The jobs that this one waits for.
     pub fn parents(&self, job: JobId) -> Vec<JobId> {
-        let producers = self.plan.producers(self.set_of(job));
-        producers.into_iter().flat_map(|producer| self.selected(job, producer)).collect()
+        let producers = self.producers.of(self.set_of(job)).iter();
+        producers.flat_map(|producer| self.selected(job, *producer)).collect()
     }
 
     /// True when a dynamic task set lacks nothing but the files it scatters over.
     pub fn graftable(&self, set: SetId) -> bool {
         self.sets[set.index()].is_none()
             && self.pending.contains(&set)
-            && self.plan.producers(set).into_iter().all(|producer| self.sets[producer.index()].is_some())
+            && self.producers.of(set).iter().all(|producer| self.sets[producer.index()].is_some())
     }
 
     /// Gives a dynamic task set its tasks: the files of each of its dynamic axes. Returns the edges that
@@ -259,7 +281,7 @@ impl Graph {
         let pending = std::mem::take(&mut self.pending);
         for set in pending {
             let known = self.plan.dynamic_sources(set).next().is_none()
-                && self.plan.producers(set).iter().all(|producer| self.sets[producer.index()].is_some());
+                && self.producers.of(set).iter().all(|producer| self.sets[producer.index()].is_some());
             if known {
                 self.unfold(set, Vec::new(), added);
             } else {
@@ -288,7 +310,8 @@ impl Graph {
         let first = self.add_jobs(set, count);
         self.sets[set.index()] = Some(Unfolded { first, count, axes });
         let dynamic_sources: Vec<SetId> = plan.dynamic_sources(set).collect();
-        for producer in plan.producers(set) {
+        let producers = self.producers.clone();
+        for producer in producers.of(set).iter().copied() {
             self.link(producer, set);
             // All of a dynamic source has ended before the graft: nothing is left to wait for.
             if !dynamic_sources.contains(&producer) {

@@ -7,7 +7,7 @@ mod graph;
 mod scatter;
 mod spec;
 
-pub use graph::{Graph, Target};
+pub use graph::{Graph, Producers, Target};
 pub use scatter::{Bound, ResolvedAxis, ResolvedValues};
 pub(crate) use spec::number_name;
 pub use spec::{SpecContext, member_spec};
@@ -19,6 +19,7 @@ use crate::workflow::{AxisValues, DataFile, FileSource, Task, Workflow};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Plan {
@@ -29,6 +30,9 @@ pub struct Plan {
     /// Content of container images and Python environments, by the name that tasks give them.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub environments: BTreeMap<String, Digest>,
+    /// How long tasks of each set took in earlier runs; shorter than the task sets when nothing more is known.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub expected: Vec<Option<Duration>>,
     /// Task sets to run again even though their results are known.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub forced: Vec<SetId>,
@@ -59,7 +63,7 @@ impl Plan {
             })
             .collect();
         let environments = BTreeMap::new();
-        Self { workflow, files, site, environments, forced: Vec::new(), until: Vec::new() }
+        Self { workflow, files, site, environments, expected: Vec::new(), forced: Vec::new(), until: Vec::new() }
     }
 
     pub fn task(&self, set: SetId) -> &Task {

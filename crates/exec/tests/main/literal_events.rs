@@ -48,7 +48,7 @@ pub(crate) fn batches() -> Vec<(Timestamp, Vec<Event>)> {
                 Event::Submitted {
                     attempt: attempt(0, 1),
                     request: Request::default(),
-                    placement: Placement { site: "local".into(), nodes: vec![Share { node: NodeId(0), gpus: vec![] }] },
+                    placement: Placement { site: "local".into(), nodes: vec![Share { node: NodeId(0), gpus: vec![], cores: vec![] }] },
                     variant: 0,
                 },
                 Event::Submitted {
@@ -67,8 +67,8 @@ pub(crate) fn batches() -> Vec<(Timestamp, Vec<Event>)> {
                     placement: Placement {
                         site: "pretended".into(),
                         nodes: vec![
-                            Share { node: NodeId(3), gpus: vec![0, 1] },
-                            Share { node: NodeId(4), gpus: vec![2, 3] },
+                            Share { node: NodeId(3), gpus: vec![0, 1], cores: vec![] },
+                            Share { node: NodeId(4), gpus: vec![2, 3], cores: vec![] },
                         ],
                     },
                     variant: 0,

@@ -131,7 +131,7 @@ pub fn compile(unfolded: &Graph, graph: &Abstract, layout: &Layout, places: Plac
     let Compiler { tasks, data, files, .. } = compiler;
     let mut workflow = crate::workflow::Workflow { tasks, data, ..plan.workflow.clone() };
     workflow.places = Default::default();
-    Ok(Plan { workflow, files, site, forced: Vec::new(), until: Vec::new(), ..plan.clone() })
+    Ok(Plan { workflow, files, site, expected: Vec::new(), forced: Vec::new(), until: Vec::new(), ..plan.clone() })
 }
 
 /// The nodes of all sites that jobs were placed on, each of them knowing its site.

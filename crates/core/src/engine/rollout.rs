@@ -1,0 +1,187 @@
+//! Rollouts: the rest of the run in virtual time, with this very engine, once for each way to go on. The way that ends
+//! first is taken and recorded. Nothing here reads a clock: how much is tried is counted in jobs, so it is repeatable.
+
+use super::{Engine, Mode, Order, Packing, State, Step};
+use crate::event::{Event, Input, Way};
+use crate::ids::{AttemptId, JobId};
+use crate::job::{Ending, Report, Usage};
+use crate::units::Timestamp;
+use serde::Serialize;
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use std::time::Duration;
+
+/// Jobs that all rollouts of one decision may play through together: about a quarter of a second.
+const MOST_JOBS: usize = 60_000;
+/// A plan that is mostly done is still copied whole.
+const LARGEST_PLAN: usize = 200_000;
+
+const fn way(mode: Mode, order: Order, packing: Packing) -> Way {
+    Way { mode, order, packing }
+}
+
+/// What is tried, the first being what is done when nothing is better. The modes with barriers are among them, so that
+/// `adaptive` does not end later than they would.
+const WAYS: [Way; 10] = [
+    way(Mode::Adaptive, Order::CriticalPath, Packing::Protect),
+    way(Mode::Adaptive, Order::Breadth, Packing::Protect),
+    way(Mode::Adaptive, Order::Largest, Packing::Protect),
+    way(Mode::Adaptive, Order::Longest, Packing::Protect),
+    way(Mode::Adaptive, Order::Oldest, Packing::Protect),
+    way(Mode::Adaptive, Order::Depth, Packing::Protect),
+    way(Mode::Adaptive, Order::CriticalPath, Packing::Strict),
+    way(Mode::Adaptive, Order::CriticalPath, Packing::FirstFit),
+    way(Mode::Staggered, Order::Oldest, Packing::Protect),
+    way(Mode::Sequential, Order::Oldest, Packing::Protect),
+];
+
+/// When a run will be over, if tasks last as expected.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Forecast {
+    pub end: Timestamp,
+    /// No order and no placement can end before this.
+    pub bound: Timestamp,
+}
+
+impl Engine {
+    /// What is still to come, played through as the engine would go on now. `None` when too little is known about
+    /// durations, or the rest is too large to be played.
+    pub fn forecast(&self, now: Timestamp) -> Option<Forecast> {
+        if !self.can_roll_out(1) {
+            return None;
+        }
+        let bound = self.bound(now);
+        if self.outcome.is_some() || self.counts.settled() == self.counts.total() {
+            return Some(Forecast { end: now, bound: now });
+        }
+        Some(Forecast { end: self.roll_out(now, self.way, Timestamp(u64::MAX))?, bound })
+    }
+
+    fn can_roll_out(&self, ways: usize) -> bool {
+        let left = (self.counts.total() - self.counts.settled()) as usize;
+        left * ways <= MOST_JOBS && self.states.len() <= LARGEST_PLAN && self.unknown_durations() == 0
+    }
+
+    /// Task sets with something left to do of which nobody knows how long they take.
+    fn unknown_durations(&self) -> usize {
+        let sets = self.sets.iter().enumerate();
+        sets.filter(|(set, progress)| {
+            progress.counts.settled() < progress.counts.total() && self.ranks.expected(crate::ids::SetId::from(*set)).is_none()
+        })
+        .count()
+    }
+
+    /// Decides anew in which order to go on, when something is known now that was not before.
+    pub(super) fn reconsider(&mut self, now: Timestamp, step: &mut Step) {
+        let free = self.policy.mode == Mode::Adaptive
+            && self.policy.order.is_none()
+            && self.policy.packing == Packing::default()
+            && !self.imagined;
+        if !self.doubt || !free || self.ready.len() == 0 {
+            return;
+        }
+        self.doubt = false;
+        if !self.can_roll_out(2) {
+            return;
+        }
+        let bound = self.bound(now);
+        let left = (self.counts.total() - self.counts.settled()) as usize;
+        let affordable = (MOST_JOBS / left.max(1)).max(2);
+        let mut tried: Vec<(Way, Timestamp)> = Vec::new();
+        let others = WAYS.iter().copied().filter(|way| *way != self.way);
+        for way in std::iter::once(self.way).chain(others).take(affordable) {
+            let best = tried.iter().map(|(_, end)| *end).min().unwrap_or(Timestamp(u64::MAX));
+            if let Some(end) = self.roll_out(now, way, best) {
+                tried.push((way, end));
+            }
+            // Nothing can be better than a bound that is met.
+            if tried.last().is_some_and(|(_, end)| end.0 <= bound.0 + bound.since(now).as_micros() as u64 / 1000) {
+                break;
+            }
+        }
+        let Some((chosen, _)) = tried.iter().copied().min_by_key(|(_, end)| *end) else { return };
+        if chosen != self.way {
+            let tried = tried.into_iter().map(|(way, end)| (way, end.since(now).as_micros() as u64)).collect();
+            self.record(now, Event::Ordered { chosen, tried }, step);
+        }
+    }
+
+    /// No way can end before this: the longest way to the end, and the work left over all of each resource.
+    fn bound(&self, now: Timestamp) -> Timestamp {
+        let (cpus, _, gpus) = self.nodes.totals();
+        let (mut longest, mut cpu_time, mut gpu_time) = (Duration::ZERO, 0u128, 0u128);
+        for (set, progress) in self.sets.iter().enumerate() {
+            let open = progress.counts.total() - progress.counts.settled();
+            if open == 0 {
+                continue;
+            }
+            let set = crate::ids::SetId::from(set);
+            let task = self.plan().task(set);
+            let waiting = open - [State::Submitted, State::Running, State::Held].map(|s| progress.counts.of(s)).iter().sum::<u32>();
+            if waiting > 0 {
+                longest = longest.max(self.ranks.upward(set));
+            }
+            if task.variants.is_empty() {
+                let request = &task.settings.request;
+                let work = self.ranks.guessed(set).as_micros() * u128::from(waiting) * u128::from(request.nodes);
+                cpu_time += work * u128::from(request.milli_cpus);
+                gpu_time += work * u128::from(request.milli_gpus());
+            }
+        }
+        let by = |time: u128, has: u64| Duration::from_micros((time / u128::from(has.max(1))) as u64);
+        now.plus(longest.max(by(cpu_time, cpus)).max(by(gpu_time, if gpus == 0 { u64::MAX } else { gpus })))
+    }
+
+    /// Plays the rest through in one way; `None` when it would end later than `best`, or never.
+    fn roll_out(&self, now: Timestamp, way: Way, best: Timestamp) -> Option<Timestamp> {
+        let mut engine = self.clone();
+        engine.imagined = true;
+        engine.policy.cache = false;
+        engine.policy.walltime = None;
+        engine.go(way);
+        engine.due.clear();
+        let looking: Vec<JobId> = (0..engine.states.len())
+            .map(JobId::from)
+            .filter(|job| engine.state(*job) == State::Looking)
+            .collect();
+        for job in looking {
+            engine.ready_or_parked(job);
+        }
+        let mut ends: BinaryHeap<Reverse<(Timestamp, AttemptId)>> = BinaryHeap::new();
+        for (attempt, _, since) in self.live() {
+            let variant = self.live[&attempt.job].variant;
+            let end = since.plus(engine.guessed(attempt.job, variant)).max(now);
+            ends.push(Reverse((end, attempt)));
+        }
+        let mut at = now;
+        let mut inputs = vec![Input::Clock];
+        loop {
+            let step = engine.step(at, inputs);
+            for event in &step.events {
+                if let Event::Submitted { attempt, variant, .. } = event {
+                    ends.push(Reverse((at.plus(engine.guessed(attempt.job, *variant)), *attempt)));
+                }
+            }
+            if engine.outcome.is_some() {
+                return Some(at);
+            }
+            let next = [ends.peek().map(|Reverse((end, _))| *end), engine.next_deadline()].into_iter().flatten().min()?;
+            at = at.max(next);
+            if at > best {
+                return None;
+            }
+            inputs = Vec::new();
+            while let Some(Reverse((end, attempt))) = ends.peek().copied().filter(|Reverse((end, _))| *end <= at) {
+                ends.pop();
+                let usage = Usage { wall_us: 0, ..Usage::default() };
+                let ending = Ending::Exit(0);
+                let (outputs, stderr_tail) = (Vec::new(), String::new());
+                let report = Report { ending, started: end, ended: end, usage, outputs, stderr_tail, script: None };
+                inputs.push(Input::Ended { attempt, report: Box::new(report) });
+            }
+            if inputs.is_empty() {
+                inputs.push(Input::Clock);
+            }
+        }
+    }
+}
