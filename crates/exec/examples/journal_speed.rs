@@ -60,7 +60,10 @@ fn of_one_task(job: u32) -> [Event; 4] {
         Event::Submitted {
             attempt,
             request: Request::default(),
-            placement: Placement { site: "local".into(), nodes: vec![Share { node: NodeId(0), gpus: vec![], cores: vec![] }] },
+            placement: Placement {
+                site: "local".into(),
+                nodes: vec![Share { node: NodeId(0), gpus: vec![], cores: vec![] }],
+            },
             variant: 0,
         },
         Event::Started { attempt },

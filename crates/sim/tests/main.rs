@@ -7,6 +7,7 @@ mod main {
     mod modelled;
     mod planned;
     mod properties;
+    mod published;
     mod scale;
     mod summit;
 

@@ -219,7 +219,8 @@ impl Engine {
             self.unpark(parked);
         }
         if let Some(stages) = &self.stages {
-            let early = |job: &JobId| self.state(*job) == State::Ready && stages.is_ahead(&self.graph, &self.iterations, *job);
+            let early =
+                |job: &JobId| self.state(*job) == State::Ready && stages.is_ahead(&self.graph, &self.iterations, *job);
             let early: Vec<JobId> = (0..self.states.len()).map(JobId::from).filter(early).collect();
             for job in early {
                 self.set(job, State::Waiting);

@@ -45,16 +45,13 @@ pub(super) fn cores(capacity: &Capacity, free: &Free, request: &Request) -> Opti
         return None;
     }
     let within = |domain: u16| open.iter().copied().filter(move |core| domain_of_core(capacity, *core) == domain);
-    let best = (0..capacity.domains.max(1))
-        .filter(|domain| within(*domain).count() >= wanted)
-        .min_by_key(|domain| {
-            let devices = (0..capacity.gpus.len() as u16).filter(|gpu| {
-                domain_of_gpu(capacity, *gpu) == *domain
-                    && u32::from(free.gpus[usize::from(*gpu)]) >= request.of_each_gpu()
-            });
-            let lacking = (request.gpus as usize).saturating_sub(devices.count());
-            (lacking, within(*domain).count(), *domain)
+    let best = (0..capacity.domains.max(1)).filter(|domain| within(*domain).count() >= wanted).min_by_key(|domain| {
+        let devices = (0..capacity.gpus.len() as u16).filter(|gpu| {
+            domain_of_gpu(capacity, *gpu) == *domain && u32::from(free.gpus[usize::from(*gpu)]) >= request.of_each_gpu()
         });
+        let lacking = (request.gpus as usize).saturating_sub(devices.count());
+        (lacking, within(*domain).count(), *domain)
+    });
     Some(match best {
         Some(domain) => within(domain).take(wanted).collect(),
         None => open.into_iter().take(wanted).collect(),

@@ -34,8 +34,8 @@ use ranks::Ranks;
 use ready::{ReadyQueues, Wants};
 use rustc_hash::FxHashMap;
 use serde::{Deserialize, Serialize};
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use stages::{Iterations, Stages};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 

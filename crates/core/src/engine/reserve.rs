@@ -116,12 +116,8 @@ impl Engine {
     fn when_free(&self, node: NodeId, request: &Request, now: Timestamp) -> (Timestamp, Spare) {
         let free = self.nodes.free(node);
         let gpus = free.gpus.iter().map(|gpu| u64::from(*gpu)).sum();
-        let mut spare = Spare {
-            milli_cpus: u64::from(free.milli_cpus),
-            memory: free.memory,
-            disk: free.disk,
-            milli_gpus: gpus,
-        };
+        let mut spare =
+            Spare { milli_cpus: u64::from(free.milli_cpus), memory: free.memory, disk: free.disk, milli_gpus: gpus };
         let mut ends: Vec<(Timestamp, JobId)> = self.nodes.holders[node.index()]
             .iter()
             .map(|job| (self.expected_end(*job).map_or(NEVER, |end| end.max(now)), *job))

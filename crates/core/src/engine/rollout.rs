@@ -66,7 +66,8 @@ impl Engine {
     fn unknown_durations(&self) -> usize {
         let sets = self.sets.iter().enumerate();
         sets.filter(|(set, progress)| {
-            progress.counts.settled() < progress.counts.total() && self.ranks.expected(crate::ids::SetId::from(*set)).is_none()
+            progress.counts.settled() < progress.counts.total()
+                && self.ranks.expected(crate::ids::SetId::from(*set)).is_none()
         })
         .count()
     }
@@ -117,7 +118,8 @@ impl Engine {
             }
             let set = crate::ids::SetId::from(set);
             let task = self.plan().task(set);
-            let waiting = open - [State::Submitted, State::Running, State::Held].map(|s| progress.counts.of(s)).iter().sum::<u32>();
+            let waiting = open
+                - [State::Submitted, State::Running, State::Held].map(|s| progress.counts.of(s)).iter().sum::<u32>();
             if waiting > 0 {
                 longest = longest.max(self.ranks.upward(set));
             }
@@ -140,10 +142,8 @@ impl Engine {
         engine.policy.walltime = None;
         engine.go(way);
         engine.due.clear();
-        let looking: Vec<JobId> = (0..engine.states.len())
-            .map(JobId::from)
-            .filter(|job| engine.state(*job) == State::Looking)
-            .collect();
+        let looking: Vec<JobId> =
+            (0..engine.states.len()).map(JobId::from).filter(|job| engine.state(*job) == State::Looking).collect();
         for job in looking {
             engine.ready_or_parked(job);
         }
@@ -165,7 +165,8 @@ impl Engine {
             if engine.outcome.is_some() {
                 return Some(at);
             }
-            let next = [ends.peek().map(|Reverse((end, _))| *end), engine.next_deadline()].into_iter().flatten().min()?;
+            let next =
+                [ends.peek().map(|Reverse((end, _))| *end), engine.next_deadline()].into_iter().flatten().min()?;
             at = at.max(next);
             if at > best {
                 return None;

@@ -131,13 +131,7 @@ impl Engine {
         None
     }
 
-    fn permitted(
-        &self,
-        shares: &[Share],
-        request: &Request,
-        reserved: &[Reservation],
-        end: Option<Timestamp>,
-    ) -> bool {
+    fn permitted(&self, shares: &[Share], request: &Request, reserved: &[Reservation], end: Option<Timestamp>) -> bool {
         shares.iter().all(|share| reserved.iter().all(|reservation| reservation.allows(share.node, request, end)))
     }
 

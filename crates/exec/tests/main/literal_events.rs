@@ -48,7 +48,10 @@ pub(crate) fn batches() -> Vec<(Timestamp, Vec<Event>)> {
                 Event::Submitted {
                     attempt: attempt(0, 1),
                     request: Request::default(),
-                    placement: Placement { site: "local".into(), nodes: vec![Share { node: NodeId(0), gpus: vec![], cores: vec![] }] },
+                    placement: Placement {
+                        site: "local".into(),
+                        nodes: vec![Share { node: NodeId(0), gpus: vec![], cores: vec![] }],
+                    },
                     variant: 0,
                 },
                 Event::Submitted {

@@ -123,7 +123,10 @@ pub(crate) fn submitted(job: u32, n: u32) -> Event {
     Event::Submitted {
         attempt: attempt(job, n),
         request: Request::default(),
-        placement: Placement { site: "local".into(), nodes: vec![Share { node: NodeId(0), gpus: vec![], cores: vec![] }] },
+        placement: Placement {
+            site: "local".into(),
+            nodes: vec![Share { node: NodeId(0), gpus: vec![], cores: vec![] }],
+        },
         variant: 0,
     }
 }
