@@ -3,6 +3,7 @@
 //! Nothing here reads a clock, a file, an environment variable or a random source, starts a thread or
 //! prints. Whoever calls hands over what was read and performs what is returned.
 
+pub mod asynchrony;
 pub mod catalogue;
 pub mod dagman;
 pub mod dax3;

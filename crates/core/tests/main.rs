@@ -2,6 +2,7 @@
 
 #![expect(clippy::disallowed_methods, clippy::disallowed_types, reason = "tests may touch the world")]
 
+mod asynchrony;
 mod dagman;
 mod dax3;
 mod engine;

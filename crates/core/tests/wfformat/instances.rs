@@ -7,7 +7,7 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 use tulpar_core::wfformat::{self, Instance};
 
-fn folder(name: &str) -> Option<PathBuf> {
+pub(crate) fn folder(name: &str) -> Option<PathBuf> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/fixtures").join(name);
     if !folder.is_dir() {
         skipped(&format!("the instances of ../shared/fixtures/{name} are not here"));
@@ -16,7 +16,7 @@ fn folder(name: &str) -> Option<PathBuf> {
     Some(folder)
 }
 
-fn text(path: &Path) -> String {
+pub(crate) fn text(path: &Path) -> String {
     let bytes = std::fs::read(path).expect("a file");
     let mut text = String::new();
     match path.extension() {
@@ -27,7 +27,7 @@ fn text(path: &Path) -> String {
     text
 }
 
-fn good(path: &Path) -> Instance {
+pub(crate) fn good(path: &Path) -> Instance {
     let text = text(path);
     assert!(wfformat::is_wfformat(&text), "{}", path.display());
     let (instance, findings) = wfformat::read(&text);

@@ -1,7 +1,7 @@
 //! WfFormat: real instances of all versions against reference values, and small ones of our own.
 
 mod hostile;
-mod instances;
+pub(crate) mod instances;
 mod small;
 
 /// The message of each finding with its code, for comparing.
