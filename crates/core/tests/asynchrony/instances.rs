@@ -66,5 +66,5 @@ fn records_of_the_paper_have_its_task_sets() {
     }
     let model = model(&folder.join("ddmd3-adaptive.wfformat.json.gz"));
     let analysis = analyse(&model, &Allocation::equal_nodes(16, 168, 6));
-    near("GPU bound", analysis.bounds.gpus, 1135.968_75);
+    near("GPU bound", analysis.bounds.gpus, 1_135.968_75);
 }

@@ -6,19 +6,12 @@ use std::sync::Arc;
 use tulpar_core::asynchrony::{Allocation, FromGraph, Model, analyse, from_graph};
 use tulpar_core::plan::{Graph, Plan};
 use tulpar_core::site::Site;
-use tulpar_core::workflow::{self, Iteration};
+use tulpar_core::workflow;
 
-/// Task sets that say an iteration, and which.
-type Iterations<'a> = &'a [(&'a str, Iteration)];
-
-fn read(text: &str, iterations: Iterations<'_>, seconds: &[(&str, f64)]) -> FromGraph {
+fn read(text: &str, seconds: &[(&str, f64)]) -> FromGraph {
     let (workflow, findings) = workflow::read(text, &BTreeMap::new());
     assert_eq!(findings, []);
-    let mut workflow = workflow.expect("a workflow");
-    for task in &mut workflow.tasks {
-        let found = iterations.iter().find(|(name, _)| *name == task.name);
-        Arc::make_mut(&mut task.settings).iteration = found.map(|(_, iteration)| iteration.clone());
-    }
+    let workflow = workflow.expect("a workflow");
     let known = |name: &str| seconds.iter().find(|(other, _)| *other == name).map(|(_, seconds)| *seconds);
     let seconds: Vec<Option<f64>> = workflow.tasks.iter().map(|task| known(&task.name)).collect();
     let plan = Plan::new(workflow, Vec::new(), Site::new("local", Vec::new()));
@@ -48,9 +41,8 @@ tasks:
 
 #[test]
 fn a_scatter_over_iterations_is_one_task_set_an_iteration() {
-    let iterations = [("sim", Iteration::Variable("i".to_owned()))];
     let seconds = [("sim", 340.0), ("aggr", 85.0), ("train", 63.0), ("infer", 38.0), ("report", 0.0)];
-    let found = read(SCATTERED, &iterations, &seconds);
+    let found = read(&SCATTERED.replace("sim: {", "sim: {iteration: i, "), &seconds);
     assert_eq!(found.remarks, []);
     assert_eq!(
         lines(&found.model),
@@ -76,7 +68,7 @@ fn a_scatter_over_iterations_is_one_task_set_an_iteration() {
 
 #[test]
 fn without_iterations_a_scatter_is_one_task_set() {
-    let found = read(SCATTERED, &[], &[("sim", 340.0)]);
+    let found = read(SCATTERED, &[("sim", 340.0)]);
     assert_eq!(
         lines(&found.model),
         ["sim ×288 i-", "aggr ×48 i- sim", "train ×3 i- aggr", "infer ×288 i- train", "report ×1 i- infer"]
@@ -94,17 +86,16 @@ fn numbered_iterations_go_on_to_what_needs_them() {
 workflow: loop
 tasks:
   first: {out: {f: f}, run: 'first {f}'}
-  a0: {in: [f], out: {p: p}, run: 'a {f} {p}'}
+  a0: {iteration: 0, in: [f], out: {p: p}, run: 'a {f} {p}'}
   b0: {in: [p], out: {q: q}, run: 'b {p} {q}'}
-  a1: {in: [f], out: {r: r}, run: 'a {f} {r}'}
+  a1: {iteration: 1, in: [f], out: {r: r}, run: 'a {f} {r}'}
   b1: {in: [r, q], out: {s: s}, run: 'b {r} {q} {s}'}
 ";
-    let iterations = [("a0", Iteration::Number(0)), ("a1", Iteration::Number(1))];
     let seconds = [("first", 1.0), ("a0", 10.0), ("b0", 5.0), ("a1", 10.0), ("b1", 5.0)];
-    let found = read(text, &iterations, &seconds);
+    let found = read(text, &seconds);
     assert_eq!(
         lines(&found.model),
-        ["first ×1 i-", "a0 ×1 i0 first", "b0 ×1 i0 a0", "a1 ×1 i1 first", "b1 ×1 i1 b0 a1"]
+        ["first ×1 i-", "a0 ×1 i0 first", "a1 ×1 i1 first", "b0 ×1 i0 a0", "b1 ×1 i1 a1 b0"]
     );
     let staggered = found.model.staggered().expect("iterations");
     assert_eq!(ranks(&staggered), [vec!["first"], vec!["a0"], vec!["a1", "b0"], vec!["b1"]]);
@@ -120,7 +111,7 @@ tasks:
   cut: {out: {tiles: 'tiles/*.png'}, run: cut}
   label: {for: {tile: cut.tiles}, out: {label: 'labels/{tile.stem}.txt'}, run: 'label {tile} {label}'}
 ";
-    let found = read(text, &[], &[("cut", 1.0), ("label", 2.0)]);
+    let found = read(text, &[("cut", 1.0), ("label", 2.0)]);
     assert_eq!(lines(&found.model), ["cut ×1 i-", "label ×1 i- cut"]);
     assert_eq!(
         found.remarks[0].text,

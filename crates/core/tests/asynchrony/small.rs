@@ -151,7 +151,7 @@ fn deep_drive_md_staggers_its_iterations() {
     assert_eq!((iterated.equation_6, iterated.equation_7), (1345.0, 1345.0));
     // Only data holds iterations back: three rounds of simulations and of inferences.
     assert_eq!(analysis.unstaggered.expect("iterations").seconds, 526.0 + 2.0 * 340.0 + 2.0 * 38.0);
-    near("GPU bound", analysis.bounds.gpus, 1135.968_75);
+    near("GPU bound", analysis.bounds.gpus, 1_135.968_75);
     assert_eq!((analysis.bounds.critical_path, analysis.bounds.seconds), (526.0, analysis.bounds.gpus));
 }
 
