@@ -15,6 +15,8 @@ pub enum FolderError {
     Io { doing: &'static str, path: PathBuf, source: io::Error },
     #[error("no run is called `{0}`")]
     NoSuchRun(String),
+    #[error("`{0}` was simulated: nothing of it ran, and it made nothing")]
+    Simulated(String),
     #[error("there is no run here yet")]
     NoRuns,
     #[error("{} is not a plan of this Tulpar: {source}", .path.display())]
@@ -106,6 +108,11 @@ impl Project {
         Ok(entries.flatten().filter_map(|entry| entry.file_name().into_string().ok()).collect())
     }
 
+    /// Where the run with this name lies, if there is one.
+    pub fn folder_of(&self, name: &str) -> RunFolder {
+        RunFolder { name: name.to_owned(), path: self.runs().join(name) }
+    }
+
     /// All runs, the oldest first.
     pub fn all_runs(&self) -> Result<Vec<RunFolder>, FolderError> {
         let mut found: Vec<(std::time::SystemTime, RunFolder)> = self
@@ -126,6 +133,15 @@ impl Project {
         let inside = name.contains("/sub/") && name.split('/').all(|part| !part.is_empty() && part != "..");
         let path = self.runs().join(name);
         (inside && path.join("plan.json").is_file()).then(|| RunFolder { name: name.to_owned(), path })
+    }
+
+    /// The run with this name, or the latest of those that were not simulated.
+    pub fn real_run(&self, name: Option<&str>) -> Result<RunFolder, FolderError> {
+        let run = match name {
+            Some(name) => self.run(Some(name))?,
+            None => self.all_runs()?.into_iter().rfind(|run| !run.is_simulated()).ok_or(FolderError::NoRuns)?,
+        };
+        if run.is_simulated() { Err(FolderError::Simulated(run.name)) } else { Ok(run) }
     }
 
     /// The run with this name, or the latest.
@@ -193,6 +209,16 @@ impl RunFolder {
     /// What the planner decided, when there was something to plan.
     pub fn decisions(&self) -> PathBuf {
         self.path.join("decisions.json")
+    }
+
+    /// What a simulation came to: only simulated runs have it.
+    pub fn simulation(&self) -> PathBuf {
+        self.path.join("simulation.json")
+    }
+
+    /// Nothing of it really ran.
+    pub fn is_simulated(&self) -> bool {
+        self.simulation().is_file()
     }
 
     pub fn plan(&self) -> PathBuf {

@@ -2,6 +2,7 @@
 
 use crate::planning::PlanningArguments;
 use crate::scheduling::SchedulingArguments;
+use crate::simulation::SimulateArguments;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use std::path::PathBuf;
 
@@ -39,6 +40,9 @@ pub(crate) enum Verb {
     Plan(PlanArguments),
     /// Run a workflow on this machine
     Run(RunArguments),
+    /// Run a workflow, or an earlier run once more, in virtual time on a modelled site
+    #[command(after_help = "In place of FILE, the name of a run: its plan, with its tasks as long as they took")]
+    Simulate(Box<SimulateArguments>),
     /// Write a Pegasus workflow in Tulpar's own language
     Import(ImportArguments),
     /// Go on with a run that was interrupted, killed or failed

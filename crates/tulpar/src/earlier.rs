@@ -32,7 +32,8 @@ pub(crate) fn runtimes(project: &Project) -> BTreeMap<String, Earlier> {
     let Ok(store) = projection::open(project) else { return BTreeMap::new() };
     let mut found: BTreeMap<String, Vec<f64>> = BTreeMap::new();
     let runs = store.runs().unwrap_or_default();
-    for run in runs.iter().rev().take(RUNS) {
+    // What was simulated was expected, not seen.
+    for run in runs.iter().rev().filter(|run| !project.folder_of(&run.name).is_simulated()).take(RUNS) {
         for set in store.sets(&run.name).unwrap_or_default() {
             if let Some(name) = set.set.filter(|_| set.attempts > 0) {
                 found.entry(name).or_default().push(set.wall_us.mean / 1e6);

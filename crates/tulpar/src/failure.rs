@@ -85,6 +85,7 @@ impl Failure {
         match self {
             Failure::Usage { hint, .. } | Failure::Site { hint, .. } => hint.clone(),
             Failure::Folder(FolderError::NoSuchRun(_)) => Some("`tulpar runs` lists the runs of this folder".into()),
+            Failure::Folder(FolderError::Simulated(_)) => Some("`tulpar run` runs the workflow for real".into()),
             Failure::Folder(FolderError::NoRuns) => {
                 Some("start one with `tulpar run`, or say where with `-C DIR`".into())
             }

@@ -15,6 +15,7 @@ mod projection;
 mod replay;
 mod scheduling;
 mod settings;
+mod simulation;
 mod stop;
 mod stores;
 mod trial;

@@ -43,9 +43,7 @@ impl SchedulingArguments {
     }
 }
 
-fn one_of<T: Copy + Send + Sync + 'static>(
-    table: &'static [(&'static str, T)],
-) -> impl TypedValueParser<Value = T> + Clone {
+fn one_of<T: Copy + Send + Sync + 'static>(table: &'static [(&'static str, T)]) -> impl TypedValueParser<Value = T> {
     PossibleValuesParser::new(table.iter().map(|(name, _)| *name)).map(move |text| {
         let found = table.iter().find(|(name, _)| *name == text);
         found.expect("a name of the table").1

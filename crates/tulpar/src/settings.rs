@@ -4,6 +4,7 @@ use crate::arguments::{CatalogueChoice, WorkflowChoice};
 use crate::failure::Failure;
 use crate::findings::{self, Text};
 use std::collections::BTreeMap;
+use std::io::Read;
 use std::path::{Path, PathBuf};
 use tulpar_core::catalogue::{Catalogue, LOCAL};
 use tulpar_core::site::Site;
@@ -13,8 +14,21 @@ const USUAL_NAMES: [&str; 4] = ["workflow.yaml", "workflow.yml", "tulpar.yaml", 
 /// Both say the same language; a file of sites is the older habit.
 const USUAL_CATALOGUES: [&str; 2] = ["sites.yaml", "catalogue.yaml"];
 
+/// How a compressed file begins.
+const GZIP: [u8; 2] = [0x1f, 0x8b];
+/// What is larger when it is unpacked is no workflow.
+const LARGEST_TEXT: u64 = 16 << 30;
+
+/// The text of a file, which may be compressed by gzip, as recorded workflows often are.
 pub(crate) fn read(path: &Path) -> Result<String, Failure> {
-    let bytes = std::fs::read(path).map_err(|source| Failure::Read { path: path.to_owned(), source })?;
+    let failed = |source| Failure::Read { path: path.to_owned(), source };
+    let mut bytes = std::fs::read(path).map_err(failed)?;
+    if bytes.starts_with(&GZIP) {
+        let mut plain = Vec::new();
+        let mut limited = flate2::read::MultiGzDecoder::new(&bytes[..]).take(LARGEST_TEXT);
+        limited.read_to_end(&mut plain).map_err(failed)?;
+        bytes = plain;
+    }
     String::from_utf8(bytes).map_err(|error| {
         let line =
             error.as_bytes()[..error.utf8_error().valid_up_to()].iter().filter(|byte| **byte == b'\n').count() + 1;

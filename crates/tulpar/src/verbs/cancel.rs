@@ -18,7 +18,7 @@ const LOOK_EVERY: Duration = Duration::from_millis(50);
 
 pub(crate) fn cancel(folder: Option<&Path>, arguments: &CancelArguments) -> Result<ExitCode, Failure> {
     let project = replay::project(folder)?;
-    let run = project.run(arguments.run.as_deref())?;
+    let run = project.real_run(arguments.run.as_deref())?;
     if !run.journal().exists() {
         wait_until(TO_BEGIN, || run.journal().exists());
     }

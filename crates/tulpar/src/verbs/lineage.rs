@@ -61,7 +61,7 @@ pub(crate) fn lineage(folder: Option<&Path>, arguments: &LineageArguments) -> Re
     let store = projection::open(&project)?;
     let shown = path.strip_prefix(project.results()).ok().map(|path| path.to_string_lossy().into_owned());
     let digest = content.map(|(digest, _)| digest);
-    let (producer, changed_since) = producer(&store, digest, shown.as_deref())?;
+    let (producer, changed_since) = producer(&project, &store, digest, shown.as_deref())?;
     let mut view = LineageView {
         file: arguments.file.clone(),
         digest,
@@ -120,19 +120,25 @@ fn content(path: &Path) -> Result<Option<(Digest, u64)>, Failure> {
 
 /// Who made the content; else who made what was once shown under this path.
 fn producer(
+    project: &Project,
     store: &Store,
     digest: Option<Digest>,
     shown: Option<&str>,
 ) -> Result<(Option<Producer>, Option<Changed>), Failure> {
+    let really = |wanted: Wanted| -> Result<Vec<Producer>, Failure> {
+        let mut found = store.producer_of(&wanted)?;
+        found.retain(|producer| !project.folder_of(&producer.run).is_simulated());
+        Ok(found)
+    };
     if let Some(digest) = digest {
-        let mut found = store.producer_of(&Wanted::Digest(digest))?;
+        let mut found = really(Wanted::Digest(digest))?;
         let same_path = found.iter().position(|producer| Some(producer.output.path.as_str()) == shown);
         if !found.is_empty() {
             return Ok((Some(found.swap_remove(same_path.unwrap_or(0))), None));
         }
     }
     let Some(shown) = shown else { return Ok((None, None)) };
-    let Some(producer) = store.producer_of(&Wanted::Path(shown.to_owned()))?.into_iter().next() else {
+    let Some(producer) = really(Wanted::Path(shown.to_owned()))?.into_iter().next() else {
         return Ok((None, None));
     };
     let changed = match (digest, Digest::parse(&producer.output.digest)) {
@@ -145,7 +151,7 @@ fn producer(
 /// The runs that had this file among their data, the latest first.
 fn data_uses(project: &Project, path: &Path, digest: Option<Digest>) -> Result<Vec<DataUse>, Failure> {
     let mut uses = Vec::new();
-    for run in project.all_runs()?.into_iter().rev().take(MOST_RUNS) {
+    for run in project.all_runs()?.into_iter().rev().filter(|run| !run.is_simulated()).take(MOST_RUNS) {
         // A plan of another version tells nothing, and is no reason to say nothing of the others.
         let Ok(saved) = run.load() else { continue };
         for (index, files) in saved.plan.files.iter().enumerate() {

@@ -20,6 +20,7 @@ mod prepare;
 mod run;
 mod runs;
 mod serve;
+mod simulate;
 mod sites;
 mod status;
 mod story;
@@ -38,6 +39,7 @@ pub(crate) fn run(arguments: Arguments) -> Result<ExitCode, Failure> {
         Verb::Demo(demo) => demo::demo(folder, &demo),
         Verb::Check(check) => check::check(folder, &check),
         Verb::Plan(plan) => plan::plan(folder, &plan),
+        Verb::Simulate(simulate) => simulate::simulate(folder, &simulate),
         Verb::Import(import) => import::import(folder, &import),
         Verb::Run(run) => run::run(folder, &run),
         Verb::Resume(resume) => run::resume(folder, &resume),

@@ -24,7 +24,8 @@ pub(crate) struct OutputView {
 
 pub(crate) fn outputs(folder: Option<&Path>, arguments: &RunChoice) -> Result<ExitCode, Failure> {
     let project = replay::project(folder)?;
-    let replayed = replay::open(&project, arguments.run.run.as_deref())?;
+    let run = project.real_run(arguments.run.run.as_deref())?;
+    let replayed = replay::open(&project, Some(&run.name))?;
     let views = views(&replayed);
     if arguments.json {
         print::json(&views);

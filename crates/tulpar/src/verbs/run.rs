@@ -88,7 +88,7 @@ fn planned(
 
 pub(crate) fn resume(folder: Option<&Path>, arguments: &ResumeArguments) -> Result<ExitCode, Failure> {
     let project = Project::new(folder.unwrap_or(Path::new(".")))?;
-    let run = project.run(arguments.run.run.as_deref())?;
+    let run = project.real_run(arguments.run.run.as_deref())?;
     if arguments.detach {
         return detach(&project, &run, &arguments.launch);
     }

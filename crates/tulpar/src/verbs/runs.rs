@@ -19,6 +19,9 @@ use tulpar_store::{RunAnswer, Store, StoreError};
 struct RunView {
     run: String,
     standing: Standing,
+    /// Nothing of it really ran; its times are virtual.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    simulated: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
     driver: Option<u32>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -54,7 +57,10 @@ pub(crate) fn runs(folder: Option<&Path>, arguments: &RunsArguments) -> Result<E
             vec![
                 view.run.clone(),
                 view.standing.word().to_owned(),
-                view.started.map(|started| started.to_string()).unwrap_or_default(),
+                match view.simulated {
+                    true => "simulated".to_owned(),
+                    false => view.started.map(|started| started.to_string()).unwrap_or_default(),
+                },
                 duration(Duration::from_secs_f64(view.seconds)),
                 view.tasks.to_string(),
                 view.done.to_string(),
@@ -85,6 +91,7 @@ fn view(store: &Store, folder: &RunFolder) -> Result<RunView, Failure> {
     Ok(RunView {
         run: folder.name.clone(),
         standing: standing(answer.as_ref(), driver),
+        simulated: folder.is_simulated(),
         driver,
         started: started.map(Moment),
         seconds: took.as_secs_f64(),

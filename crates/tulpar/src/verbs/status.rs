@@ -31,6 +31,9 @@ struct StatusView {
     driver: Option<u32>,
     #[serde(skip_serializing_if = "Option::is_none")]
     started: Option<Moment>,
+    /// Nothing of it really ran; its times are virtual, from 0.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    simulated: bool,
     seconds: f64,
     resumed: u32,
     version: String,
@@ -257,6 +260,7 @@ fn view(replayed: &Replayed, used: &[Used], failures: &BTreeMap<JobId, String>) 
         standing: replayed.standing(),
         driver: replayed.driver,
         started: replayed.started.map(Moment),
+        simulated: replayed.folder.is_simulated(),
         seconds: replayed.took().as_secs_f64(),
         resumed: replayed.resumed,
         version: replayed.version.clone(),
@@ -336,7 +340,10 @@ fn show(view: &StatusView, tasks: bool) {
     };
     let word = standing.paint(view.standing.word(), colour);
     print::line(&format!("{}: {word} (workflow {}, {})", view.run, view.workflow, view.workflow_file));
-    if let Some(started) = view.started {
+    if view.simulated {
+        let took = duration(Duration::from_secs_f64(view.seconds));
+        print::line(&format!("simulated: {took} of virtual time, on {}", view.site));
+    } else if let Some(started) = view.started {
         let resumed = match view.resumed {
             0 => String::new(),
             times => format!(", resumed {}", count(times as usize, "time")),

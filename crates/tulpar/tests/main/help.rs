@@ -12,6 +12,7 @@ fn the_help_of_every_verb_is_as_it_was() {
         "run",
         "import",
         "plan",
+        "simulate",
         "resume",
         "status",
         "explain",

@@ -1,0 +1,88 @@
+//! `tulpar simulate`: a workflow in virtual time on a modelled site, with the very engine of real runs.
+
+mod imitate;
+mod keep;
+mod show;
+mod site;
+mod source;
+mod sweep;
+
+use crate::failure::{Exit, Failure};
+use crate::print;
+use crate::simulation::SimulateArguments;
+use imitate::{Case, Gauge, Imitated};
+use keep::Keeper;
+use show::View;
+use source::Source;
+use std::ops::ControlFlow;
+use std::path::Path;
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use tulpar_core::event::Outcome;
+
+const USUAL_SEED: u64 = 1;
+
+pub(crate) fn simulate(folder: Option<&Path>, arguments: &SimulateArguments) -> Result<ExitCode, Failure> {
+    let source = source::source(folder, arguments)?;
+    let stopped = Arc::new(AtomicBool::new(false));
+    for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM, signal_hook::consts::SIGHUP] {
+        // A second one ends the program at once, should the first not be heard.
+        let registered = signal_hook::flag::register_conditional_shutdown(signal, 130, stopped.clone())
+            .and_then(|_| signal_hook::flag::register(signal, stopped.clone()));
+        registered.map_err(Failure::Launch)?;
+    }
+    if !arguments.sweep.is_empty() || arguments.repeat.is_some() {
+        return sweep::sweep(source, arguments, &stopped);
+    }
+    if arguments.csv {
+        return Err(Failure::usage_with("`--csv` is the table of a sweep", "say what to vary: `--sweep gpus=1,2`"));
+    }
+    one(source, arguments, &stopped)
+}
+
+fn one(mut source: Source, arguments: &SimulateArguments, stopped: &AtomicBool) -> Result<ExitCode, Failure> {
+    let varied = &arguments.varied;
+    source.plan.site = site::site(&source.site, &varied.resources)?;
+    let seed = varied.world.seed.unwrap_or(USUAL_SEED);
+    let model = site::model(&source.plan.site, &varied.world, &source.runtimes, seed);
+    let Source { project, workflow_file, plan, runtimes, .. } = source;
+    let unknown = runtimes.iter().filter(|runtime| runtime.is_none()).count();
+    let case = Case { plan: Arc::new(plan), policy: imitate::policy(&varied.scheduling), model };
+    let mut keeper = match arguments.no_save {
+        true => None,
+        false => Some(Keeper::start(&project, &case.plan)?),
+    };
+    let mut gauge = Gauge::new(arguments.json);
+    let first = keeper.as_ref().map(|keeper| keeper.first(&case.plan, seed));
+    let imitated = imitate::imitate(&case, first.as_ref(), |engine, at, events| {
+        if let Some(keeper) = &mut keeper {
+            keeper.append(events)?;
+        }
+        gauge.show(engine, at);
+        Ok(if stopped.load(Ordering::Relaxed) { ControlFlow::Break(()) } else { ControlFlow::Continue(()) })
+    });
+    gauge.finish();
+    let Some(imitated) = imitated? else {
+        print::note("Stopped; nothing was kept.");
+        return Ok(Exit::Interrupted.into());
+    };
+    let mut view = View::new(&case, &imitated, unknown);
+    if let Some(keeper) = keeper {
+        view.run = Some(keeper.finish(&case, workflow_file, &view)?);
+    }
+    if arguments.json {
+        print::json(&view);
+    } else {
+        view.print();
+    }
+    Ok(exit(&imitated).into())
+}
+
+fn exit(imitated: &Imitated) -> Exit {
+    match imitated.outcome {
+        Outcome::Done => Exit::Done,
+        Outcome::Failed => Exit::WorkflowFailed,
+        Outcome::Cancelled | Outcome::Interrupted => Exit::Cancelled,
+    }
+}

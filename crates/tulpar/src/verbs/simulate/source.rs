@@ -1,0 +1,126 @@
+//! What is simulated: a workflow file of any format, or the plan of an earlier run; and how long its tasks take.
+
+use crate::failure::Failure;
+use crate::findings::{self, Text};
+use crate::simulation::SimulateArguments;
+use crate::verbs::executable::{executable, lay_out};
+use crate::verbs::prepare::{self, Surveyed};
+use crate::{earlier, planning, print, replay, settings};
+use std::path::Path;
+use std::time::Duration;
+use tulpar_core::catalogue::Catalogue;
+use tulpar_core::diagnostic::{Diagnostic, MORE, Severity};
+use tulpar_core::engine::Policy;
+use tulpar_core::event::Event;
+use tulpar_core::plan::Plan;
+use tulpar_core::planner::{Known, Options};
+use tulpar_core::site::Site;
+use tulpar_exec::folder::{Project, RunFolder};
+
+pub(super) struct Source {
+    pub(super) project: Project,
+    pub(super) workflow_file: String,
+    /// Its site is still to be said.
+    pub(super) plan: Plan,
+    pub(super) catalogue: Catalogue,
+    /// The site that was named, or else the one at hand.
+    pub(super) site: Site,
+    /// Of each task set what is known.
+    pub(super) runtimes: Vec<Option<Duration>>,
+}
+
+/// Findings that matter only when the workflow runs.
+const ONLY_TO_RUN: [&str; 1] = ["P001"];
+
+pub(super) fn source(folder: Option<&Path>, arguments: &SimulateArguments) -> Result<Source, Failure> {
+    if let Some(file) = &arguments.workflow.file
+        && !folder.unwrap_or(Path::new(".")).join(file).exists()
+        && let Some(name) = file.to_str()
+        && let Ok(project) = replay::project(folder)
+        && let Ok(run) = project.run(Some(name))
+    {
+        return of_run(project, run, arguments);
+    }
+    let site = arguments.workflow.site.as_deref();
+    of_file(prepare::survey(folder, &arguments.workflow, site)?, arguments)
+}
+
+fn of_file(surveyed: Surveyed, arguments: &SimulateArguments) -> Result<Source, Failure> {
+    let Surveyed { project, file, text, plan, findings, catalogue, .. } = surveyed;
+    let is_later = |code: &str| ONLY_TO_RUN.contains(&code);
+    let is_error = |finding: &&Diagnostic| finding.severity == Severity::Error;
+    let alike = findings.iter().filter(is_error).all(|finding| finding.code == MORE || is_later(finding.code));
+    let now: Vec<Diagnostic> =
+        findings.into_iter().filter(|finding| !(is_later(finding.code) || alike && finding.code == MORE)).collect();
+    findings::show(&Text { name: file.display().to_string(), text: &text }, &now);
+    let mut plan = plan.filter(|_| !findings::any_error(&now)).ok_or(Failure::Findings)?;
+    let site = chosen(arguments, &catalogue)?;
+    if arguments.planning.any() {
+        plan.site = site.clone();
+        plan = planned(&project, plan, &catalogue, arguments)?;
+    }
+    let mut runtimes = tulpar_sim::declared(&plan);
+    if runtimes.iter().any(Option::is_none) {
+        let known = earlier::runtimes(&project);
+        for (runtime, task) in runtimes.iter_mut().zip(&plan.workflow.tasks) {
+            let before = known.get(task.settings.hints.program.as_ref().unwrap_or(&task.name));
+            *runtime = runtime.or_else(|| Duration::try_from_secs_f64(before?.seconds).ok());
+        }
+    }
+    let workflow_file = file.display().to_string();
+    Ok(Source { project, workflow_file, plan, catalogue, site, runtimes })
+}
+
+/// The site that was named; for an invented one any will do.
+fn chosen(arguments: &SimulateArguments, catalogue: &Catalogue) -> Result<Site, Failure> {
+    if arguments.varied.resources.cpus.is_some() && arguments.workflow.site.is_none() {
+        return Ok(Site::default());
+    }
+    settings::site(&arguments.workflow, catalogue)
+}
+
+/// Jobs as the planner would make them for a run.
+fn planned(
+    project: &Project,
+    plan: Plan,
+    catalogue: &Catalogue,
+    arguments: &SimulateArguments,
+) -> Result<Plan, Failure> {
+    let sites: Vec<String> = arguments.workflow.site.iter().cloned().collect();
+    let options = arguments.planning.options(Options::default(), &sites);
+    let known = Known { runtimes: earlier::runtimes(project), images: earlier::image_sizes(project, &plan) };
+    let policy = Policy { cache: false, ..Policy::default() };
+    let name = plan.workflow.name.clone();
+    let laid_out = lay_out(project, plan, policy, catalogue, &options, &known)?;
+    print::note(&format!("planned with {}", planning::words(&options).join(", ")));
+    executable(project, &name, laid_out, catalogue, &options)
+}
+
+/// A run once more: its own plan, and its tasks as long as they took.
+fn of_run(project: Project, run: RunFolder, arguments: &SimulateArguments) -> Result<Source, Failure> {
+    let mut sums: Vec<(Duration, u32)> = Vec::new();
+    let replayed = replay::open_with(run.clone(), |engine, entry| {
+        if let Event::Ended { attempt, report } = &entry.event
+            && report.ending.is_success()
+        {
+            let set = engine.graph().set_of(attempt.job).index();
+            sums.resize(sums.len().max(set + 1), (Duration::ZERO, 0));
+            sums[set].0 += report.ended.since(report.started);
+            sums[set].1 += 1;
+        }
+    })?;
+    let mut plan = run.load()?.plan;
+    let catalogue = settings::catalogue(&arguments.workflow.catalogue, project.root())?;
+    let site = match arguments.workflow.site {
+        Some(_) => settings::site(&arguments.workflow, &catalogue)?,
+        None => plan.site.clone(),
+    };
+    plan.forced.clear();
+    let mut runtimes = tulpar_sim::declared(&plan);
+    for (runtime, (sum, count)) in runtimes.iter_mut().zip(sums) {
+        if count > 0 {
+            *runtime = Some(sum / count);
+        }
+    }
+    Ok(Source { project, workflow_file: replayed.workflow_file, plan, catalogue, site, runtimes })
+}
