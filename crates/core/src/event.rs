@@ -305,6 +305,8 @@ pub struct Publication {
     pub outputs: Arc<[OutputFile]>,
     /// Positions of outputs that are not to be shown.
     pub temporary: Vec<u32>,
+    /// The folder below the results that shows them, when several workflows share the run.
+    pub below: Option<String>,
     /// Of a cluster, what each of its tasks left, to be remembered for runs with other clusters.
     pub members: Vec<MemberPublication>,
 }

@@ -10,6 +10,7 @@ use crate::cache::object_path;
 use crate::data::{Stamp, StatCache, hash_file};
 use crossbeam_channel::{Sender, unbounded};
 use rustix::io::Errno;
+use std::borrow::Cow;
 use std::collections::HashSet;
 use std::fs::{self, File, OpenOptions, Permissions};
 use std::io;
@@ -67,11 +68,8 @@ impl Publisher {
             let mut untold = 0;
             while let Ok(first) = receiver.recv() {
                 let batch: Vec<Publication> = std::iter::once(first).chain(receiver.try_iter()).collect();
-                let outputs = batch.iter().flat_map(|publication| {
-                    let hidden = &publication.temporary;
-                    publication.outputs.iter().filter(|output| !hidden.contains(&output.output))
-                });
-                for problem in results.show(outputs).problems {
+                let outputs: Vec<Cow<'_, OutputFile>> = batch.iter().flat_map(shown).collect();
+                for problem in results.show(outputs.iter().map(AsRef::as_ref)).problems {
                     if told.len() < MOST_TOLD {
                         told.push(problem.to_string());
                     } else {
@@ -113,6 +111,15 @@ impl Drop for Publisher {
             let _ = thread.join();
         }
     }
+}
+
+/// The outputs of a job that people see, under the paths where they see them.
+fn shown(publication: &Publication) -> impl Iterator<Item = Cow<'_, OutputFile>> {
+    let outputs = publication.outputs.iter().filter(|output| !publication.temporary.contains(&output.output));
+    outputs.map(|output| match &publication.below {
+        Some(folder) => Cow::Owned(OutputFile { path: format!("{folder}/{}", output.path), ..output.clone() }),
+        None => Cow::Borrowed(output),
+    })
 }
 
 /// The results folder, for one thread.

@@ -204,7 +204,7 @@ impl Walk<'_> {
         let task = engine.plan().task(graph.set_of(job));
         let context = engine.spec_context();
         let variables = task.scatter.iter().flat_map(|axis| axis.names.iter().cloned());
-        let params = &engine.plan().workflow.params;
+        let params = engine.plan().workflow.params_of(graph.set_of(job));
         variables
             .chain(templates(task).flat_map(|text| template::names(&text.0)).map(|reference| reference.name.to_owned()))
             .filter(|name| graph.variable(job, name).is_some() || params.contains_key(name))

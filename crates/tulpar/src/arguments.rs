@@ -1,7 +1,7 @@
 //! What can be typed, and its help. One definition gives parsing, help text and shell completion.
 
 use crate::planning::PlanningArguments;
-use crate::scheduling::SchedulingArguments;
+use crate::scheduling::{SchedulingArguments, SeveralArguments};
 use crate::simulation::SimulateArguments;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use std::path::PathBuf;
@@ -223,6 +223,9 @@ pub(crate) struct RunArguments {
     #[command(flatten)]
     pub(crate) workflow: WorkflowChoice,
 
+    #[command(flatten)]
+    pub(crate) several: SeveralArguments,
+
     /// Stop after this task, with all that it needs; may be repeated
     #[arg(long, value_name = "TASK")]
     pub(crate) until: Vec<String>,
@@ -243,12 +246,6 @@ pub(crate) struct RunArguments {
     #[arg(long)]
     pub(crate) no_cache: bool,
 
-    #[command(flatten)]
-    pub(crate) planning: PlanningArguments,
-
-    #[command(flatten)]
-    pub(crate) scheduling: SchedulingArguments,
-
     /// After the first failure start nothing more
     #[arg(long)]
     pub(crate) fail_fast: bool,
@@ -259,6 +256,13 @@ pub(crate) struct RunArguments {
     /// Print the outcome (or the dry run) as JSON
     #[arg(long)]
     pub(crate) json: bool,
+
+    // Headings hold until the next one: whatever has one comes last.
+    #[command(flatten)]
+    pub(crate) scheduling: SchedulingArguments,
+
+    #[command(flatten)]
+    pub(crate) planning: PlanningArguments,
 }
 
 #[derive(Debug, Args)]

@@ -2,6 +2,7 @@
 
 use clap::Args;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
+use std::path::PathBuf;
 use std::time::Duration;
 use tulpar_core::engine::{Mode, Order, Packing, Policy};
 use tulpar_core::units::{DURATION_ACCEPTED, parse_duration};
@@ -41,6 +42,24 @@ impl SchedulingArguments {
             ..Policy::default()
         }
     }
+}
+
+/// Workflows that share a run.
+#[derive(Clone, Debug, Default, Args)]
+pub(crate) struct SeveralArguments {
+    /// Further workflows that share the run and its resources; their tasks are called WORKFLOW/TASK
+    #[arg(value_name = "MORE")]
+    pub(crate) more: Vec<PathBuf>,
+
+    /// How several workflows share the resources: a whole number each, e.g. 2,1 (default: equally)
+    #[arg(
+        long,
+        value_name = "N,…",
+        value_delimiter = ',',
+        requires = "more",
+        value_parser = clap::value_parser!(u32).range(1..=1_000_000)
+    )]
+    pub(crate) weights: Vec<u32>,
 }
 
 fn one_of<T: Copy + Send + Sync + 'static>(table: &'static [(&'static str, T)]) -> impl TypedValueParser<Value = T> {

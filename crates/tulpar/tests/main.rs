@@ -21,5 +21,6 @@ mod main {
     mod planned;
     mod pretended;
     mod reuse;
+    mod together;
     mod wfformat;
 }

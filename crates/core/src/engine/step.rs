@@ -153,6 +153,7 @@ impl Engine {
             reused,
             outputs: self.outputs(job).cloned().unwrap_or_default(),
             temporary,
+            below: self.plan().workflow.member(set).map(|member| member.name.clone()),
             members,
         }
     }

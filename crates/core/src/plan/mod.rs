@@ -4,6 +4,7 @@
 //! when a dynamic task set learns its tasks. It knows nothing of states, attempts or time.
 
 mod graph;
+mod join;
 mod scatter;
 mod spec;
 

@@ -36,17 +36,18 @@ impl<'a> SpecContext<'a> {
         let mut names = self.names(attempt.job);
         names.variant = variant.checked_sub(1).and_then(|index| task.variants.get(index as usize));
         let mut spec = names.spec(attempt, self.graph.name(attempt.job), request, node, gpus)?;
-        spec.script = task.run.planned().and_then(|planned| self.script(planned, &spec.name)).map(Box::new);
+        let planned = task.run.planned();
+        spec.script = planned.and_then(|planned| self.script(attempt.job, planned, &spec.name)).map(Box::new);
         Ok(spec)
     }
 
     /// What a planned job does beyond its command, if anything.
-    fn script(&self, planned: &Planned, name: &str) -> Option<Script> {
+    fn script(&self, job: JobId, planned: &Planned, name: &str) -> Option<Script> {
         let work = match &planned.work {
             Work::Task(_) if planned.staging.is_none() && planned.images.is_empty() => return None,
             Work::Task(_) => ScriptWork::Command,
             Work::Cluster(cluster) => {
-                ScriptWork::Cluster { cluster: cluster.clone(), params: self.graph.plan().workflow.params.clone() }
+                ScriptWork::Cluster { cluster: cluster.clone(), params: self.params(job).clone() }
             }
             Work::Operation(operation) => ScriptWork::Operation(operation.clone()),
         };
@@ -110,7 +111,7 @@ impl<'a> SpecContext<'a> {
             size: file.size,
             digest: file.digest,
         };
-        let params = &self.graph.plan().workflow.params;
+        let params = self.params(job);
         let publication = |(index, member): (usize, &Member)| {
             let files = |source: &MemberSource| match *source {
                 MemberSource::Input(input) => inputs[input as usize].files.to_vec(),
@@ -175,9 +176,13 @@ impl<'a> SpecContext<'a> {
             Some(other) => Some(Value::Text(other.label())),
             None => {
                 let fixed = self.task(job).run.planned().and_then(|planned| planned.values.get(name));
-                fixed.or_else(|| self.graph.plan().workflow.params.get(name)).cloned()
+                fixed.or_else(|| self.params(job).get(name)).cloned()
             }
         }
+    }
+
+    fn params(&self, job: JobId) -> &'a BTreeMap<String, Value> {
+        self.graph.plan().workflow.params_of(self.graph.set_of(job))
     }
 
     fn task(&self, job: JobId) -> &'a Task {

@@ -393,7 +393,9 @@ fn name_of(graph: &Graph, job: Option<JobId>, path: &str) -> Box<str> {
             Values::Many(many) => Values::many(many.into_iter().map(|one| one.into_owned())),
         }),
         Some(Bound::Batch(_, number)) => Some(Values::one(number.to_string())),
-        None => graph.plan().workflow.params.get(name).map(|value| Values::one(value.to_string())),
+        None => {
+            graph.plan().workflow.params_of(graph.set_of(job)).get(name).map(|value| Values::one(value.to_string()))
+        }
     };
     template::plain(path, &mut look_up).map_or_else(|_| path.into(), Into::into)
 }

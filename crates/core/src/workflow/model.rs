@@ -50,6 +50,22 @@ pub struct Member {
     pub first: SetId,
     /// Its share of the resources against that of the others.
     pub weight: u32,
+    /// Its own parameters; those of the whole are empty then.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub params: BTreeMap<String, Value>,
+}
+
+impl Workflow {
+    /// Of several workflows that share a run, the one that a task set belongs to.
+    pub fn member(&self, set: SetId) -> Option<&Member> {
+        let after = self.members.partition_point(|member| member.first <= set);
+        self.members.get(after.checked_sub(1)?)
+    }
+
+    /// The parameters that the tasks of a set see.
+    pub fn params_of(&self, set: SetId) -> &BTreeMap<String, Value> {
+        self.member(set).map_or(&self.params, |member| &member.params)
+    }
 }
 
 /// Keys and where they stand.

@@ -29,6 +29,14 @@ pub fn read(text: &str, overrides: &BTreeMap<String, String>) -> (Option<Workflo
     (workflow, reader.findings.finish())
 }
 
+/// The names of the parameters that a workflow declares, whatever else is wrong with it.
+pub fn parameters(text: &str) -> Vec<String> {
+    let Some(document) = Document::parse(text).0 else { return Vec::new() };
+    let top = document.root().entries();
+    let params = top.filter(|(key, _)| key.text() == Some("params"));
+    params.flat_map(|(_, value)| value.entries()).filter_map(|(key, _)| key.text().map(str::to_owned)).collect()
+}
+
 /// The top-level nodes.
 #[derive(Default)]
 struct Top<'d> {

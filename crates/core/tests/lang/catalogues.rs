@@ -377,22 +377,12 @@ sites:
     model: {launch_rate: 95 /s, dependency_latency: 7 s, queue_wait: 30 s, bandwidth: 1 GB/s, failure_rate: 1%, eviction_every: 4 h}
 ",
     );
-    let named = |site: &str| -> Vec<(String, Vec<(String, u32)>, u16)> {
+    let nodes = |site: &str| -> Vec<String> {
         let nodes = &world.site(site).expect("a site").nodes;
-        nodes
-            .iter()
-            .map(|node| {
-                let capacity = &node.capacity;
-                (node.name.clone(), capacity.named.clone().into_iter().collect(), capacity.domains)
-            })
-            .collect()
+        nodes.iter().map(|node| format!("{} {:?} {}", node.name, node.capacity.named, node.capacity.domains)).collect()
     };
-    let fpga = |amount| vec![("fpga".to_owned(), amount)];
-    assert_eq!(
-        named("lab"),
-        [("lab-01".into(), fpga(2000), 2), ("lab-02".into(), fpga(2000), 2), ("lab-03".into(), vec![], 0)]
-    );
-    assert_eq!(named("equal"), [("equal-01".into(), fpga(500), 0), ("equal-02".into(), fpga(500), 0)]);
+    assert_eq!(nodes("lab"), [r#"lab-01 {"fpga": 2000} 2"#, r#"lab-02 {"fpga": 2000} 2"#, "lab-03 {} 0"]);
+    assert_eq!(nodes("equal"), [r#"equal-01 {"fpga": 500} 0"#, r#"equal-02 {"fpga": 500} 0"#]);
     let shared = &world.site("lab").expect("a site").named;
     assert_eq!(shared.iter().collect::<Vec<_>>(), [(&"matlab".to_owned(), &5000)]);
     let model = world.site("summit").and_then(|site| site.model.clone()).expect("a model");

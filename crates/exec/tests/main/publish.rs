@@ -206,5 +206,14 @@ fn the_publisher_shows_everything_before_it_finishes_and_hides_temporary_outputs
 }
 
 fn publication(outputs: Arc<[OutputFile]>, temporary: Vec<u32>) -> Publication {
-    Publication { job: JobId(0), name: "t".into(), key: None, reused: false, outputs, temporary, members: Vec::new() }
+    Publication {
+        job: JobId(0),
+        name: "t".into(),
+        key: None,
+        reused: false,
+        outputs,
+        temporary,
+        below: None,
+        members: Vec::new(),
+    }
 }

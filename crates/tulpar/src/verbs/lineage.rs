@@ -132,20 +132,33 @@ fn producer(
     };
     if let Some(digest) = digest {
         let mut found = really(Wanted::Digest(digest))?;
-        let same_path = found.iter().position(|producer| Some(producer.output.path.as_str()) == shown);
+        let same_path = found.iter().position(|producer| shown.is_some_and(|shown| is_shown(producer, shown)));
         if !found.is_empty() {
             return Ok((Some(found.swap_remove(same_path.unwrap_or(0))), None));
         }
     }
     let Some(shown) = shown else { return Ok((None, None)) };
-    let Some(producer) = really(Wanted::Path(shown.to_owned()))?.into_iter().next() else {
-        return Ok((None, None));
-    };
+    let mut found = really(Wanted::Path(shown.to_owned()))?.into_iter().next();
+    if let (None, Some((_, path))) = (&found, shown.split_once('/')) {
+        let below = really(Wanted::Path(path.to_owned()))?;
+        found = below.into_iter().find(|producer| is_shown(producer, shown));
+    }
+    let Some(producer) = found else { return Ok((None, None)) };
     let changed = match (digest, Digest::parse(&producer.output.digest)) {
         (Some(_), Some(digest)) => Some(Changed { run: producer.run.clone(), digest }),
         _ => None,
     };
     Ok((Some(producer), changed))
+}
+
+/// Whether people see what was made under this path; workflows that shared a run have a folder each.
+fn is_shown(producer: &Producer, shown: &str) -> bool {
+    let output = &producer.output;
+    let member = output.name.as_ref().and_then(|task| task.split_once('/')).map(|(member, _)| member);
+    output.path == shown
+        || member.is_some_and(|member| {
+            shown.strip_prefix(member).and_then(|rest| rest.strip_prefix('/')) == Some(output.path.as_str())
+        })
 }
 
 /// The runs that had this file among their data, the latest first.

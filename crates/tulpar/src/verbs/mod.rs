@@ -25,6 +25,7 @@ mod sites;
 mod status;
 mod story;
 mod subworkflow;
+mod together;
 mod transfer;
 
 use crate::arguments::{Arguments, Verb};

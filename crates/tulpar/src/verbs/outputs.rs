@@ -56,7 +56,10 @@ fn views(replayed: &Replayed) -> Vec<OutputView> {
     let mut views = Vec::new();
     for job in (0..engine.graph().len()).map(JobId::from) {
         let Some(files) = engine.outputs(job).filter(|files| !files.is_empty()) else { continue };
-        let task = engine.plan().task(engine.graph().set_of(job));
+        let set = engine.graph().set_of(job);
+        let task = engine.plan().task(set);
+        let member = engine.plan().workflow.member(set);
+        let below = member.map(|member| format!("{}/", member.name)).unwrap_or_default();
         let name = replayed.name(job);
         for file in files.iter() {
             let declared = task.outputs.get(file.output as usize);
@@ -64,7 +67,7 @@ fn views(replayed: &Replayed) -> Vec<OutputView> {
             views.push(OutputView {
                 task: name.clone(),
                 output: declared.map(|output| output.name.clone()).unwrap_or_default(),
-                path: (!temporary).then(|| format!("results/{}", file.path)),
+                path: (!temporary).then(|| format!("results/{below}{}", file.path)),
                 size: file.size,
                 digest: file.digest,
                 file: file.path.clone(),

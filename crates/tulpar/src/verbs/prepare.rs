@@ -8,7 +8,7 @@ use crate::findings::{self, Text};
 use crate::print;
 use crate::settings;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 use tulpar_core::catalogue::{Catalogue, LOCAL};
@@ -48,14 +48,25 @@ impl Prepared {
 
 pub(crate) fn prepare(folder: Option<&Path>, choice: &WorkflowChoice) -> Result<Prepared, Failure> {
     let file = settings::workflow_file(folder, choice)?;
-    let mut text = settings::read(&file)?;
+    let text = settings::read(&file)?;
+    prepare_text(folder, choice, file, text, &settings::overrides(choice))
+}
+
+/// Reads a workflow with these parameters, whatever `choice` says of files and parameters.
+pub(crate) fn prepare_text(
+    folder: Option<&Path>,
+    choice: &WorkflowChoice,
+    file: PathBuf,
+    mut text: String,
+    params: &BTreeMap<String, String>,
+) -> Result<Prepared, Failure> {
     let project = project_of(&file)?;
     let catalogue = settings::catalogue(&choice.catalogue, project.root())?;
     let site = settings::site(choice, &catalogue)?;
     let format = Format::of(&text);
     let is_foreign = format != Format::Native;
     let (read, mut findings) = if is_foreign {
-        if let Some((name, value)) = choice.params.first() {
+        if let Some((name, value)) = params.first_key_value() {
             let message = format!("`--param {name}={value}`: a {} workflow has no parameters", format.name());
             return Err(Failure::usage_with(message, "`tulpar import` writes it as a workflow that can have some"));
         }
@@ -70,7 +81,7 @@ pub(crate) fn prepare(folder: Option<&Path>, choice: &WorkflowChoice) -> Result<
         }
         (workflow, converted.findings)
     } else {
-        workflow::read(&text, &settings::overrides(choice))
+        workflow::read(&text, params)
     };
     let mut plan = None;
     if let Some(mut workflow) = read {
@@ -197,11 +208,14 @@ fn unseen_files(project: &Path, workflow: &Workflow) -> Vec<Diagnostic> {
     let mut found: Vec<Diagnostic> = Vec::new();
     let mut seen = BTreeSet::new();
     for task in workflow.tasks.iter().take(MOST_TASKS) {
-        let texts: Vec<&str> = match &task.run {
-            Run::Shell(line) => line.0.split_whitespace().collect(),
-            Run::Arguments(words) => words.iter().map(|word| &*word.0).collect(),
-            Run::Planned(_) => Vec::new(),
-        };
+        let others = task.variants.iter().filter_map(|variant| variant.run.as_ref());
+        let texts = std::iter::once(&task.run).chain(others).flat_map(|run| -> Vec<&str> {
+            match run {
+                Run::Shell(line) => line.0.split_whitespace().collect(),
+                Run::Arguments(words) => words.iter().map(|word| &*word.0).collect(),
+                Run::Planned(_) => Vec::new(),
+            }
+        });
         for word in texts {
             let plain = !word.starts_with(['/', '-', '.']) && word.contains('.') && !word.contains(['{', '$', '*']);
             let inputs = task.inputs.iter().filter_map(|input| match input.source {

@@ -3,7 +3,8 @@
 use super::drive::{VERSION, drive};
 use super::dry_run::dry_run;
 use super::executable::{LaidOut, executable, lay_out};
-use super::prepare::{prepare, sets_named};
+use super::prepare::sets_named;
+use super::together::{Together, together};
 use crate::arguments::{LaunchArguments, ResumeArguments, RunArguments};
 use crate::failure::{Exit, Failure};
 use crate::{earlier, planning, print};
@@ -19,32 +20,31 @@ use tulpar_core::planner::{JobKind, Known, Options};
 use tulpar_exec::folder::{Project, RunFolder, SavedRun};
 
 pub(crate) fn run(folder: Option<&Path>, arguments: &RunArguments) -> Result<ExitCode, Failure> {
-    let mut prepared = prepare(folder, &arguments.workflow)?;
-    let mut plan = prepared.plan_or_findings()?;
+    let Together { project, files, mut plan, catalogue } = together(folder, &arguments.workflow, &arguments.several)?;
     plan.until = sets_named(&plan, &arguments.until)?;
     plan.forced = sets_named(&plan, &arguments.force)?;
     let policy = Policy { cache: !arguments.no_cache, fail_fast: arguments.fail_fast, ..arguments.scheduling.policy() };
-    let project = prepared.project;
     if arguments.dry_run {
         return dry_run(&project, plan, policy, arguments.json);
     }
-    let planned = planned(&project, &mut plan, &policy, &prepared.catalogue, arguments)?;
+    let planned = planned(&project, &mut plan, &policy, &catalogue, arguments)?;
     let run = project.new_run(&plan.workflow.name)?;
     if let Some((laid_out, options)) = planned {
         let decisions = serde_json::to_vec(&laid_out.decisions).expect("decisions are plain data");
         let path = run.decisions();
         std::fs::write(&path, decisions).map_err(|source| Failure::Write { path, source })?;
-        plan = executable(&project, &run.name, laid_out, &prepared.catalogue, &options)?;
+        plan = executable(&project, &run.name, laid_out, &catalogue, &options)?;
         // The shared file system holds scratch too: tasks work where all nodes see it.
         let shared = options.data.or(plan.site.data) == Some(DataConfiguration::SharedFs);
         if let Some(scratch) = plan.site.scratch.as_ref().filter(|scratch| shared && scratch.shared) {
             run.put_sandboxes_in(&project.root().join(&scratch.path))?;
         }
     }
-    let workflow_file = match prepared.file.canonicalize() {
+    let workflow_file = files.iter().map(|file| match file.canonicalize() {
         Ok(file) => file.strip_prefix(project.root()).unwrap_or(&file).display().to_string(),
-        Err(_) => prepared.file.display().to_string(),
-    };
+        Err(_) => file.display().to_string(),
+    });
+    let workflow_file = workflow_file.collect::<Vec<_>>().join(" + ");
     run.save(&SavedRun { version: VERSION.into(), workflow_file, policy, plan })?;
     if arguments.detach {
         return detach(&project, &run, &arguments.launch);
@@ -66,6 +66,12 @@ fn planned(
         |name: &String| catalogue.site(name).is_some_and(|site| site.data == Some(DataConfiguration::NonSharedFs));
     if !arguments.planning.any() && sites.len() < 2 && !sites.iter().any(staged) {
         return Ok(None);
+    }
+    if !plan.workflow.members.is_empty() {
+        return Err(Failure::usage_with(
+            "several workflows in one run cannot be combined with clusters, staging and several sites",
+            "leave out what is said about planning, or start a run for each workflow",
+        ));
     }
     if !plan.until.is_empty() {
         return Err(Failure::usage_with(
