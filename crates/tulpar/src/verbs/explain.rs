@@ -259,6 +259,17 @@ fn show(replayed: &Replayed, view: &ExplainView) {
             }
         }
         Explanation::Looking => print::line("Its inputs are there; the cache is asked whether its results are known."),
+        Explanation::Barrier { mode, iteration, rank, unsettled } => {
+            let stage = match iteration {
+                Some(iteration) => format!("rank {rank} of iteration {iteration}"),
+                None => format!("rank {rank}"),
+            };
+            let left = count(*unsettled as usize, "task");
+            print::line(&format!(
+                "Its inputs are there; mode {} keeps it until {stage} has ended: {left} to go.",
+                mode.name()
+            ));
+        }
         Explanation::Ready { ready, nodes, could_ever_run } => {
             if *could_ever_run {
                 print::line(&format!("It is ready; {} wait for free resources.", count(*ready, "task")));
