@@ -4,6 +4,7 @@
 //! prints. Whoever calls hands over what was read and performs what is returned.
 
 pub mod asynchrony;
+pub mod calendar;
 pub mod catalogue;
 pub mod dagman;
 pub mod dax3;

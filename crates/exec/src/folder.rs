@@ -221,6 +221,11 @@ impl RunFolder {
         self.simulation().is_file()
     }
 
+    /// What was expected of the run before it started, when someone worked that out.
+    pub fn forecast(&self) -> PathBuf {
+        self.path.join("forecast.json")
+    }
+
     pub fn plan(&self) -> PathBuf {
         self.path.join("plan.json")
     }

@@ -1,6 +1,7 @@
 //! What can be typed, and its help. One definition gives parsing, help text and shell completion.
 
 use crate::planning::PlanningArguments;
+use crate::reporting::{ExportArguments, ReportArguments};
 use crate::scheduling::{SchedulingArguments, SeveralArguments};
 use crate::simulation::SimulateArguments;
 use clap::{Args, Parser, Subcommand, ValueEnum};
@@ -55,6 +56,10 @@ pub(crate) enum Verb {
     Story(TaskArguments),
     /// Print what a task wrote to stdout and stderr
     Logs(LogsArguments),
+    /// Show runs in figures: predicted, simulated and measured, and what held cores and GPUs when
+    Report(ReportArguments),
+    /// Write a run with what was measured in a format that other systems read
+    Export(ExportArguments),
     /// List the files that a run made
     Outputs(RunChoice),
     /// Tell what made a result: inputs, command, parameters, node, version

@@ -13,6 +13,7 @@ mod print;
 mod progress;
 mod projection;
 mod replay;
+mod reporting;
 mod scheduling;
 mod settings;
 mod simulation;

@@ -3,6 +3,7 @@
 use crate::progress::{self, duration};
 use serde::{Serialize, Serializer};
 use std::time::Duration;
+use tulpar_core::calendar::Date;
 use tulpar_core::engine::State;
 use tulpar_core::event::{Blame, Change, KeyPart, Reason};
 use tulpar_core::job::{Ending, MemberReport, ScriptReport, TransferKind, TransferReport, Usage};
@@ -13,36 +14,15 @@ use tulpar_core::units::{Bytes, Timestamp};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Moment(pub(crate) Timestamp);
 
-impl Moment {
-    /// Year, month, day, hour, minute, second, microsecond, in UTC.
-    fn parts(self) -> (i64, u64, u64, u64, u64, u64, u64) {
-        let (seconds, micros) = (self.0.0 / 1_000_000, self.0.0 % 1_000_000);
-        let (days, rest) = (seconds / 86_400, seconds % 86_400);
-        // Days are counted from 0000-03-01, so that the leap day is the last of its year.
-        let day = days + 719_468;
-        let (era, of_era) = (day / 146_097, day % 146_097);
-        let year = (of_era - of_era / 1460 + of_era / 36_524 - of_era / 146_096) / 365;
-        let of_year = of_era - (365 * year + year / 4 - year / 100);
-        let shifted = (5 * of_year + 2) / 153;
-        let month = if shifted < 10 { shifted + 3 } else { shifted - 9 };
-        let date = of_year - (153 * shifted + 2) / 5 + 1;
-        let year = (year + era * 400) as i64 + i64::from(month <= 2);
-        (year, month, date, rest / 3600, rest % 3600 / 60, rest % 60, micros)
-    }
-}
-
 impl std::fmt::Display for Moment {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let (year, month, day, hour, minute, second, _) = self.parts();
-        write!(f, "{year}-{month:02}-{day:02} {hour:02}:{minute:02}:{second:02} UTC")
+        Date::from(self.0).fmt(f)
     }
 }
 
 impl Serialize for Moment {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let (year, month, day, hour, minute, second, micros) = self.parts();
-        serializer
-            .collect_str(&format_args!("{year}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}.{micros:06}Z"))
+        serializer.serialize_str(&Date::from(self.0).rfc3339())
     }
 }
 
@@ -251,20 +231,6 @@ pub(crate) fn count(number: usize, word: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn moments_are_calendar_dates_in_utc() {
-        for (micros, text) in [
-            (0, "1970-01-01 00:00:00 UTC"),
-            (951_782_400_000_000, "2000-02-29 00:00:00 UTC"),
-            (1_731_704_223_000_000, "2024-11-15 20:57:03 UTC"),
-            (4_107_542_399_999_999, "2100-02-28 23:59:59 UTC"),
-        ] {
-            assert_eq!(Moment(Timestamp(micros)).to_string(), text);
-        }
-        let json = serde_json::to_string(&Moment(Timestamp(1_731_704_223_000_042))).unwrap();
-        assert_eq!(json, "\"2024-11-15T20:57:03.000042Z\"");
-    }
 
     #[test]
     fn a_long_command_is_shown_where_it_differs() {

@@ -20,6 +20,7 @@ mod main {
     mod plan;
     mod planned;
     mod pretended;
+    mod reporting;
     mod reuse;
     mod together;
     mod wfformat;

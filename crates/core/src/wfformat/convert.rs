@@ -3,9 +3,10 @@
 //! A record does not say where input files are, nor how its words were quoted; both are said to the user.
 
 use super::codes::{LOOSE_WORDS, NO_COMMAND, UNSAFE_NAME};
-use super::{Instance, Task as Recorded};
+use super::{Instance, OURS, Task as Recorded};
 use crate::diagnostic::{Diagnostic, Findings};
 use crate::ids::{DataId, SetId};
+use crate::job::CommandLine;
 use crate::pegasus::convert::command::{escape, word};
 use crate::pegasus::convert::names::{Names, plain};
 use crate::resources::Request;
@@ -19,7 +20,8 @@ use std::time::Duration;
 
 pub fn convert(instance: &Instance) -> (Workflow, Vec<Diagnostic>) {
     let mut findings = Findings::default();
-    let paths = paths(instance, &mut findings);
+    let ours = instance.system.as_ref().is_some_and(|system| system.name == OURS);
+    let paths = paths(instance, ours, &mut findings);
     let makers = instance.makers();
     let mut names = Names::default();
     let file_names: Vec<String> = paths.iter().map(|path| names.unique(path)).collect();
@@ -65,9 +67,10 @@ pub fn convert(instance: &Instance) -> (Workflow, Vec<Diagnostic>) {
         let after = task.parents.iter().filter(|parent| !by_files.contains(parent));
         let milli_cpus = (task.cores * 1000.0).clamp(1.0, f64::from(u32::MAX)) as u32;
         let gpus = task.gpus.ceil().clamp(0.0, f64::from(u32::MAX)) as u32;
+        let gpu_share = if task.gpus < 1.0 { (task.gpus * 1000.0).round() as u32 } else { 0 };
         let runtime = task.runtime.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
         let wanted = Settings {
-            request: Request { milli_cpus, gpus, ..Request::default() },
+            request: Request { milli_cpus, gpus, gpu_share, ..Request::default() },
             hints: Hints {
                 runtime,
                 program: Some(task.kind.clone()).filter(|kind| *kind != task.id),
@@ -79,7 +82,7 @@ pub fn convert(instance: &Instance) -> (Workflow, Vec<Diagnostic>) {
         if task.program.is_none() && task.arguments.is_empty() {
             without_command.push(&task.id);
         }
-        let run = line(task);
+        let run = line(task, !ours);
         let run = escape(&run).unwrap_or_else(|| {
             let message = format!("doubled braces in the command of `{}` cannot be carried over", task.id);
             findings.push(Diagnostic::error(LOOSE_WORDS, None, message).help("put a space between the two braces"));
@@ -124,10 +127,10 @@ fn remarks(instance: &Instance, without_command: &[&str], findings: &mut Finding
     }
 }
 
-/// The recorded words in one line. Makeflow repeats the program as the first argument.
-fn line(task: &Recorded) -> String {
+/// The recorded words in one line. Makeflow repeats the program as the first argument; Tulpar's `echo echo` means it.
+fn line(task: &Recorded, repeats: bool) -> String {
     let program = task.program.as_deref().unwrap_or("").trim();
-    let repeated = task.arguments.first().is_some_and(|first| first.rsplit('/').next() == Some(program));
+    let repeated = repeats && task.arguments.first().is_some_and(|first| first.rsplit('/').next() == Some(program));
     let head = Some(program).filter(|program| !program.is_empty() && !repeated);
     let words: Vec<&str> = head.into_iter().chain(task.arguments.iter().map(String::as_str)).collect();
     if words.is_empty() {
@@ -136,8 +139,19 @@ fn line(task: &Recorded) -> String {
     words.join(" ")
 }
 
-/// What tasks see each file as: its last name where that is unique, else all of its id.
-fn paths(instance: &Instance, findings: &mut Findings) -> Vec<String> {
+/// A command as recorded words: joined by spaces they are its line again, quotes and all.
+pub fn words(command: &CommandLine) -> Vec<String> {
+    match command {
+        CommandLine::Arguments(arguments) => arguments.iter().map(|argument| word(argument)).collect(),
+        CommandLine::Shell { line, .. } => match line.trim() {
+            "" => Vec::new(),
+            line => line.split(' ').map(str::to_owned).collect(),
+        },
+    }
+}
+
+/// What tasks see each file as: its last name where that is unique, else all of its id. Ids of ours are what tasks saw.
+fn paths(instance: &Instance, ours: bool, findings: &mut Findings) -> Vec<String> {
     let last = |id: &str| id.rsplit('/').next().unwrap_or(id).to_owned();
     let mut count: FxHashMap<String, u32> = FxHashMap::default();
     for file in &instance.files {
@@ -145,7 +159,7 @@ fn paths(instance: &Instance, findings: &mut Findings) -> Vec<String> {
     }
     let mut path = |id: &str| {
         let short = last(id);
-        let chosen = if count[&short] == 1 { short } else { id.trim_start_matches('/').to_owned() };
+        let chosen = if count[&short] == 1 && !ours { short } else { id.trim_start_matches('/').to_owned() };
         if chosen.is_empty() || chosen.split('/').any(|part| part.is_empty() || part == ".." || part == ".") {
             findings.push(Diagnostic::error(UNSAFE_NAME, None, format!("`{id}` cannot name a file of a task")));
         }

@@ -5,14 +5,18 @@
 mod codes;
 mod convert;
 mod graph;
+mod kind;
 mod raw;
 mod read;
 mod write;
 
 pub use codes::CODES;
-pub use convert::convert;
+pub use convert::{convert, words};
 pub use read::read;
 pub use write::write;
+
+/// What runs of Tulpar say under `runtimeSystem`.
+pub const OURS: &str = "Tulpar";
 
 /// A recorded workflow. Tasks, files and machines refer to each other by position.
 #[derive(Clone, Debug, Default, PartialEq)]

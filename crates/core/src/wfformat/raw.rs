@@ -102,6 +102,8 @@ pub(super) struct Executed {
     pub(super) executed_at: Option<String>,
     pub(super) command: Option<Command>,
     pub(super) core_count: Option<Number>,
+    /// Ours: less than the one core that `coreCount` begins with.
+    pub(super) core_share: Option<Number>,
     pub(super) gpu_count: Option<Number>,
     #[serde(rename = "avgCPU")]
     pub(super) average_cpu: Option<Number>,

@@ -4,7 +4,7 @@ use super::codes::{
     CYCLE, DUPLICATE, IMPOSSIBLE, NO_TASKS, NOT_RUN, ONE_SIDED, SHAPE, SYNTAX, TWO_MAKERS, TWO_SIZES, UNKNOWN_FILE,
     UNKNOWN_MACHINE, UNKNOWN_TASK, VERSION,
 };
-use super::{File, Instance, Machine, System, Task, graph, raw};
+use super::{File, Instance, Machine, System, Task, graph, kind, raw};
 use crate::diagnostic::{Diagnostic, Severity};
 use crate::workflow::Span;
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -184,7 +184,7 @@ impl Reader<'_> {
         let command = executed.command.unwrap_or_default();
         let found = Task {
             runtime: self.number(executed.runtime_in_seconds, &id),
-            cores: self.number(executed.core_count, &id).unwrap_or(1.0),
+            cores: self.number(executed.core_count.or(executed.core_share), &id).unwrap_or(1.0),
             gpus: self.number(executed.gpu_count, &id).unwrap_or(0.0),
             memory: self.count(executed.memory_in_bytes, &id, 1.0),
             read_bytes: self.count(executed.read_bytes, &id, 1.0),
@@ -332,20 +332,12 @@ impl Reader<'_> {
         number
     }
 
-    /// A category when there is one; a name that tasks share; a program; or the name without its number.
+    /// A category when there is one, else a guess.
     fn kinds(&mut self, categories: Vec<Option<String>>) {
         for (task, category) in self.instance.tasks.iter_mut().zip(categories) {
-            let short = without_number(&task.name);
-            let shared = short == task.name && task.id != task.name && task.id.starts_with(&task.name);
-            let program = task
-                .program
-                .as_deref()
-                .filter(|program| !shared && !program.is_empty() && !program.contains(char::is_whitespace));
-            task.kind = match (category, program) {
-                (Some(category), _) if !category.is_empty() => category,
-                (_, Some(program)) => program.rsplit('/').next().unwrap_or(program).to_owned(),
-                _ => short.to_owned(),
-            };
+            task.kind = category
+                .filter(|category| !category.is_empty())
+                .unwrap_or_else(|| kind::guess(&task.id, &task.name, task.program.as_deref()).to_owned());
         }
     }
 
@@ -466,14 +458,6 @@ impl Reader<'_> {
         findings.sort_by_key(|finding| finding.span.map(|span| span.start));
         let good = !findings.iter().any(Diagnostic::is_error);
         (good.then_some(self.instance), findings)
-    }
-}
-
-/// `individuals_ID0000001` without its number.
-fn without_number(name: &str) -> &str {
-    match name.rsplit_once("_ID") {
-        Some((kind, digits)) if !kind.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit()) => kind,
-        _ => name,
     }
 }
 

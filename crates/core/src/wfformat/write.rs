@@ -1,8 +1,10 @@
 //! An [`Instance`] as WfFormat 1.5, the version that published instances have.
 //!
+//! Beyond the schema, which allows further keys: `gpuCount`; `coreShare` instead of a `coreCount` below 1, which it
+//! refuses; `category`, as 1.6 has it, where names and programs would tell another kind.
 //! Ids get only the characters that the schema allows; when two would become one, they are numbered.
 
-use super::{Instance, Machine, Task};
+use super::{Instance, Machine, Task, kind};
 use rustc_hash::FxHashSet;
 use serde::Serialize;
 use serde_json::{Number, Value};
@@ -11,7 +13,7 @@ const TASK_LETTERS: &str = "-_.#";
 const FILE_LETTERS: &str = "-_./:#";
 
 /// The text ends with a line feed. `executedAt` and `makespanInSeconds`, which the schema wants, are empty and 0 when not
-/// known; `coreCount` below 1, which it refuses, is left out.
+/// known. A file that no task has stays; a task that did not run has no execution.
 pub fn write(instance: &Instance) -> String {
     let ids = allowed(instance.tasks.iter().map(|task| task.id.as_str()), TASK_LETTERS);
     let files = allowed(instance.files.iter().map(|file| file.id.as_str()), FILE_LETTERS);
@@ -70,6 +72,7 @@ fn executed<'i>(instance: &'i Instance, task: &'i Task, id: &str) -> Executed<'i
         executed_at: task.started_at.as_deref(),
         command,
         core_count: Some(task.cores).filter(|cores| *cores >= 1.0).map(number),
+        core_share: Some(task.cores).filter(|cores| *cores < 1.0).map(number),
         gpu_count: Some(task.gpus).filter(|gpus| *gpus > 0.0).map(number),
         average_cpu: task.average_cpu.map(number),
         read_bytes: task.read_bytes,
@@ -78,8 +81,16 @@ fn executed<'i>(instance: &'i Instance, task: &'i Task, id: &str) -> Executed<'i
         energy: task.energy_kwh.map(number),
         power: task.average_watts.map(number),
         priority: task.priority.map(number),
+        category: category(task, id),
         machines: task.machines.iter().map(|machine| instance.machines[*machine as usize].name.as_str()).collect(),
     }
+}
+
+/// The kind, where whoever reads the rest would take it for another.
+fn category<'i>(task: &'i Task, id: &str) -> Option<&'i str> {
+    let name = if task.name.is_empty() { id } else { &task.name };
+    let told = kind::guess(id, name, task.program.as_deref());
+    Some(task.kind.as_str()).filter(|kind| !kind.is_empty() && *kind != told)
 }
 
 fn machine(machine: &Machine) -> MachineView<'_> {
@@ -197,6 +208,8 @@ struct Executed<'i> {
     #[serde(skip_serializing_if = "Option::is_none")]
     core_count: Option<Value>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    core_share: Option<Value>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     gpu_count: Option<Value>,
     #[serde(rename = "avgCPU", skip_serializing_if = "Option::is_none")]
     average_cpu: Option<Value>,
@@ -212,6 +225,8 @@ struct Executed<'i> {
     power: Option<Value>,
     #[serde(skip_serializing_if = "Option::is_none")]
     priority: Option<Value>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    category: Option<&'i str>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     machines: Vec<&'i str>,
 }

@@ -183,6 +183,43 @@ fn what_is_written_is_read_as_the_same() {
     }
 }
 
+fn all_below(folder: &Path) -> Vec<PathBuf> {
+    let entries = std::fs::read_dir(folder).expect("a folder").flatten().map(|entry| entry.path());
+    let mut found: Vec<PathBuf> = entries.filter(|path| path.is_file()).collect();
+    found.retain(|path| {
+        let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+        let gpus = name.ends_with(".wfformat.json.gz");
+        let inside = !folder.ends_with("async") && (name.ends_with(".json") || name.ends_with(".json.gz"));
+        (gpus || inside) && name != "expected.json"
+    });
+    found.sort();
+    found
+}
+
+/// Tasks, edges, files, run times, cores and GPUs of every version survive being written as 1.5.
+#[test]
+fn every_version_comes_back_from_being_written() {
+    let (Some(instances), Some(gpus)) = (folder("wfformat"), folder("async")) else { return };
+    let (mut count, mut with_gpus) = (0, 0);
+    let folders = [all_below(&instances), all_below(&instances.join("older-schemas")), all_below(&gpus)];
+    for path in folders.concat() {
+        let (read, _) = wfformat::read(&text(&path));
+        let mut instance = read.unwrap_or_else(|| panic!("{}", path.display()));
+        let (again, findings) = wfformat::read(&wfformat::write(&instance));
+        assert_eq!(super::said(&findings), Vec::<String>::new(), "{}", path.display());
+        let again = again.expect("an instance");
+        instance.version = "1.5".to_owned();
+        for (one, other) in again.tasks.iter().zip(&instance.tasks) {
+            assert_eq!(one, other, "{}", path.display());
+        }
+        assert_eq!((&again.files, &again.machines), (&instance.files, &instance.machines), "{}", path.display());
+        assert_eq!(again, instance, "{}", path.display());
+        count += 1;
+        with_gpus += usize::from(instance.tasks.iter().any(|task| task.gpus > 0.0));
+    }
+    assert!(count >= 39 && with_gpus >= 4, "{count} instances, {with_gpus} with GPUs");
+}
+
 #[test]
 fn real_instances_convert_with_all_of_their_files() {
     let Some(folder) = folder("wfformat") else { return };

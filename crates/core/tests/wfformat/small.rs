@@ -135,3 +135,57 @@ fn only_json_with_a_map_under_workflow_is_wfformat() {
     assert!(!wfformat::is_wfformat("{\"workflow\": \"diamond\", \"tasks\": {}}"));
     assert!(!wfformat::is_wfformat("workflow: {}"));
 }
+
+#[test]
+fn fractions_of_cores_and_kinds_that_nobody_could_guess_survive_being_written() {
+    let instance = Instance {
+        name: "x".into(),
+        version: "1.5".into(),
+        tasks: vec![wfformat::Task {
+            id: "watch".into(),
+            name: "watch".into(),
+            kind: "watching".into(),
+            cores: 0.25,
+            gpus: 0.5,
+            runtime: Some(1.5),
+            program: Some("sh".into()),
+            ..wfformat::Task::default()
+        }],
+        executed_at: Some(String::new()),
+        makespan: Some(2.0),
+        ..Instance::default()
+    };
+    let text = wfformat::write(&instance);
+    // The schema refuses a `coreCount` below 1.
+    assert!(!text.contains("coreCount") && text.contains("\"coreShare\": 0.25"), "{text}");
+    assert_eq!(read(&text), instance);
+    let (workflow, _) = wfformat::convert(&instance);
+    let request = &workflow.tasks[0].settings.request;
+    assert_eq!((request.milli_cpus, request.gpus, request.gpu_share), (250, 1, 500));
+}
+
+#[test]
+fn the_words_of_a_command_are_its_line_again() {
+    use tulpar_core::job::CommandLine;
+    let shell = |line: &str| CommandLine::Shell { shell: "sh".into(), line: line.into() };
+    let arguments = |words: &[&str]| CommandLine::Arguments(words.iter().map(|word| (*word).into()).collect());
+    for (command, line) in [
+        (shell("echo 'a  b' >  x.txt\nwc x.txt\n"), "echo 'a  b' >  x.txt\nwc x.txt"),
+        (shell("echo echo"), "echo echo"),
+        (arguments(&["echo", "a  b", "it's", ""]), "echo 'a  b' 'it'\\''s' ''"),
+    ] {
+        let words = wfformat::words(&command);
+        assert_eq!(words.join(" "), line);
+        let task = wfformat::Task {
+            id: "t".into(),
+            name: "t".into(),
+            program: words.first().cloned(),
+            arguments: words[1..].to_vec(),
+            ..wfformat::Task::default()
+        };
+        let system = Some(wfformat::System { name: wfformat::OURS.into(), ..wfformat::System::default() });
+        let (workflow, _) = wfformat::convert(&Instance { system, tasks: vec![task], ..Instance::default() });
+        assert_eq!(workflow.tasks[0].run.templates()[0].0.as_ref(), line);
+    }
+    assert!(wfformat::words(&shell(" ")).is_empty());
+}

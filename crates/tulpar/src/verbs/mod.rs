@@ -8,6 +8,7 @@ mod drive;
 mod dry_run;
 mod executable;
 mod explain;
+mod export;
 mod foreign;
 mod gc;
 mod import;
@@ -17,6 +18,7 @@ mod outputs;
 mod pegasus;
 mod plan;
 mod prepare;
+mod report;
 mod run;
 mod runs;
 mod serve;
@@ -48,6 +50,8 @@ pub(crate) fn run(arguments: Arguments) -> Result<ExitCode, Failure> {
         Verb::Explain(task) => explain::explain(folder, &task),
         Verb::Story(task) => story::story(folder, &task),
         Verb::Logs(logs) => logs::logs(folder, &logs),
+        Verb::Report(report) => report::report(folder, &report),
+        Verb::Export(export) => export::export(folder, &export),
         Verb::Outputs(run) => outputs::outputs(folder, &run),
         Verb::Lineage(lineage) => lineage::lineage(folder, &lineage),
         Verb::Cancel(cancel) => cancel::cancel(folder, &cancel),

@@ -126,3 +126,24 @@ fn the_commands_in_the_tables_about_running_work() {
     scene.write("sites.yaml", &sites[0]);
     scene.tulpar("sites").done();
 }
+
+#[test]
+fn the_commands_about_reports_and_exports_work() {
+    let text = document("docs/reporting.md");
+    let scene =
+        Scene::new("workflow: documented\ntasks: {train: {out: {model: model.txt}, run: 'echo 1 > {model}'}}\n");
+    scene.tulpar("run").done();
+    scene.write(".tulpar/runs/documented-1/forecast.json", &blocks(&text, "json")[0]);
+    let mut count = 0;
+    for line in text.lines() {
+        let Some(command) = line.strip_prefix("| `tulpar ").and_then(|rest| rest.split('`').next()) else { continue };
+        let said = scene.tulpar(&command.replace("RUN", "documented-1")).done();
+        assert!(!said.err.contains("warning"), "{said}");
+        count += 1;
+    }
+    assert!(count >= 6, "only {count} commands were found");
+    let text = scene.tulpar("report --markdown").done().out;
+    assert!(text.contains("| 1323 s (") && text.contains("| sequential "), "{text}");
+    assert!(scene.read("both.html").contains("<h1>Runs</h1>"));
+    assert!(scene.read("run.json").contains("\"schemaVersion\": \"1.5\""));
+}

@@ -18,6 +18,8 @@ fn the_help_of_every_verb_is_as_it_was() {
         "explain",
         "story",
         "logs",
+        "report",
+        "export",
         "outputs",
         "lineage",
         "cancel",

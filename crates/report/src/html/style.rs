@@ -1,0 +1,63 @@
+//! How the page looks: by day, by night, on a phone and on paper.
+//!
+//! The colours of kinds can be told apart by people who see red and green, or blue and yellow, alike: seven of Okabe
+//! and Ito, three of Tol; at night the dark ones are lighter.
+
+pub(super) const STYLE: &str = "\
+:root {
+  color-scheme: light dark;
+  --paper: #ffffff; --ink: #1d2329; --soft: #5b6670; --line: #d9dee3; --faint: #eef1f4; --wash: #f6f8fa;
+  --k0: #0072b2; --k1: #e69f00; --k2: #009e73; --k3: #cc79a7; --k4: #56b4e9;
+  --k5: #d55e00; --k6: #f0e442; --k7: #882255; --k8: #332288; --k9: #999933; --other: #9aa3ab;
+}
+@media (prefers-color-scheme: dark) {
+  :root {
+    --paper: #14181c; --ink: #e3e8ec; --soft: #9aa6b0; --line: #333c45; --faint: #242b32; --wash: #1b2127;
+    --k0: #2b8fd0; --k7: #c2558c; --k8: #8a80e0; --k9: #b3b350; --other: #6f7a84;
+  }
+}
+@media print {
+  :root {
+    color-scheme: light;
+    --paper: #ffffff; --ink: #1d2329; --soft: #5b6670; --line: #d9dee3; --faint: #eef1f4; --wash: #ffffff;
+    --k0: #0072b2; --k7: #882255; --k8: #332288; --k9: #999933; --other: #9aa3ab;
+  }
+  * { print-color-adjust: exact; -webkit-print-color-adjust: exact; }
+  section, svg, table { break-inside: avoid; }
+}
+* { box-sizing: border-box; }
+body { margin: 0; background: var(--paper); color: var(--ink); font: 15px/1.5 system-ui, sans-serif; }
+main { max-width: 1040px; margin: 0 auto; padding: 28px 24px 48px; }
+section + section { margin-top: 56px; border-top: 1px solid var(--line); padding-top: 28px; }
+h1 { font-size: 26px; line-height: 1.25; margin: 0 0 16px; overflow-wrap: anywhere; }
+h2 { font-size: 17px; margin: 32px 0 10px; }
+.state { font-size: 13px; font-weight: 500; color: var(--soft); border: 1px solid var(--line); border-radius: 999px;
+  padding: 2px 10px; margin-left: 8px; vertical-align: middle; white-space: nowrap; }
+dl { display: grid; grid-template-columns: repeat(auto-fill, minmax(230px, 1fr)); gap: 14px 24px; margin: 0;
+  background: var(--wash); border: 1px solid var(--line); border-radius: 8px; padding: 16px 18px; }
+dt { font-size: 12.5px; color: var(--soft); }
+dd { margin: 0; overflow-wrap: anywhere; }
+.legend { list-style: none; display: flex; flex-wrap: wrap; gap: 4px 18px; margin: 0 0 8px; padding: 0; font-size: 13.5px; }
+.legend li { display: flex; align-items: center; gap: 7px; overflow-wrap: anywhere; }
+.swatch { width: 13px; height: 13px; border-radius: 3px; flex: none; background: currentColor; }
+.chart { display: block; width: 100%; height: auto; margin: 0 0 10px; }
+.chart text { font-family: system-ui, sans-serif; fill: var(--soft); font-variant-numeric: tabular-nums; }
+.tick { font-size: 12px; }
+.title { font-size: 12.5px; }
+.grid { stroke: var(--faint); stroke-width: 1; fill: none; }
+.axis { stroke: var(--soft); stroke-width: 1; fill: none; }
+.capacity { stroke: var(--ink); stroke-width: 1.2; stroke-dasharray: 5 4; fill: none; }
+.band { fill: currentColor; stroke: var(--paper); stroke-width: 0.6; vector-effect: non-scaling-stroke; }
+.k0 { color: var(--k0); } .k1 { color: var(--k1); } .k2 { color: var(--k2); } .k3 { color: var(--k3); }
+.k4 { color: var(--k4); } .k5 { color: var(--k5); } .k6 { color: var(--k6); } .k7 { color: var(--k7); }
+.k8 { color: var(--k8); } .k9 { color: var(--k9); } .other { color: var(--other); }
+.fine { stroke: none; }
+.wide { overflow-x: auto; }
+table { border-collapse: collapse; width: 100%; font-size: 14px; font-variant-numeric: tabular-nums; }
+th, td { padding: 6px 12px; text-align: left; border-bottom: 1px solid var(--line); font-weight: 400;
+  white-space: nowrap; }
+thead th { font-size: 12.5px; color: var(--soft); border-bottom: 1px solid var(--soft); }
+tbody th { font-weight: 550; }
+.n { text-align: right; }
+.notes { color: var(--soft); font-size: 13px; max-width: 80ch; margin-top: 18px; }
+";

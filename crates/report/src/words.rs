@@ -1,0 +1,230 @@
+//! Numbers as people read them, the same in the page and in Markdown; and the rows of the tables that both have.
+
+use crate::forecast::Figures;
+use crate::summary::{RunReport, SetRow};
+use tulpar_core::engine::Mode;
+
+/// What stands where nothing is known.
+pub(crate) const NOT_RECORDED: &str = "not recorded";
+const NONE: &str = "–";
+
+/// `0.012 s`, `3.21 s`, `45.3 s`, `1323 s`
+pub(crate) fn seconds(value: f64) -> String {
+    match value {
+        value if value < 0.0995 => format!("{value:.3} s"),
+        value if value < 9.995 => format!("{value:.2} s"),
+        value if value < 999.95 => format!("{value:.1} s"),
+        value => format!("{value:.0} s"),
+    }
+}
+
+/// For long times, what people call them too: `1323 s (22 min)`.
+pub(crate) fn long_seconds(value: f64) -> String {
+    let whole = value.round() as u64;
+    let words = match whole {
+        0..300 => return seconds(value),
+        300..7200 => format!("{} min", (whole + 30) / 60),
+        7200..172_800 => format!("{} h {} min", whole / 3600, whole % 3600 / 60),
+        _ => format!("{} d {} h", whole / 86_400, whole % 86_400 / 3600),
+    };
+    format!("{} ({words})", seconds(value))
+}
+
+pub(crate) fn percent(share: f64) -> String {
+    format!("{:.1} %", share * 100.0)
+}
+
+/// Up to three decimals, none that say nothing.
+pub(crate) fn number(value: f64) -> String {
+    let text = format!("{value:.3}");
+    text.trim_end_matches('0').trim_end_matches('.').to_owned()
+}
+
+fn improvement(value: Option<f64>) -> String {
+    value.map_or_else(|| NONE.to_owned(), |value| format!("{value:.3}"))
+}
+
+fn range<T: PartialEq + Copy>(ends: [T; 2], text: impl Fn(T) -> String) -> String {
+    if ends[0] == ends[1] { text(ends[0]) } else { format!("{}–{}", text(ends[0]), text(ends[1])) }
+}
+
+/// A table: its header, whether a column holds numbers, its rows.
+pub(crate) struct Table {
+    pub(crate) header: Vec<String>,
+    pub(crate) numeric: Vec<bool>,
+    pub(crate) rows: Vec<Vec<String>>,
+}
+
+impl Table {
+    fn new(header: &[&str], texts: usize) -> Self {
+        let header: Vec<String> = header.iter().map(|cell| (*cell).to_owned()).collect();
+        let numeric = (0..header.len()).map(|column| column >= texts).collect();
+        Self { header, numeric, rows: Vec::new() }
+    }
+}
+
+/// How it stands.
+pub(crate) fn state(run: &RunReport) -> String {
+    let how = if run.facts.simulated { ", simulated" } else { "" };
+    format!("{}{how}", run.facts.standing)
+}
+
+/// What is known of the run as a whole.
+pub(crate) fn facts(run: &RunReport) -> Vec<(&'static str, String)> {
+    let facts = &run.facts;
+    let nodes = if run.nodes == 1 { "1 node".to_owned() } else { format!("{} nodes", run.nodes) };
+    let gpus = match run.gpus {
+        0 => String::new(),
+        1 => ", 1 GPU".to_owned(),
+        many => format!(", {many} GPUs"),
+    };
+    let mut list = vec![
+        ("workflow", format!("{} ({})", run.workflow, facts.workflow_file)),
+        ("state", state(run)),
+        ("tasks", run.tasks.to_string()),
+        ("site", format!("{}: {nodes}, {} cores{gpus}", run.site, number(run.cpus))),
+    ];
+    if let Some(mode) = &facts.mode {
+        list.push(("mode", mode.clone()));
+    }
+    // Virtual time begins whenever it likes.
+    if let Some(started) = run.started.as_ref().filter(|_| !facts.simulated) {
+        let (date, time) = started.split_once('T').unwrap_or((started, ""));
+        list.push(("started", format!("{date} {} UTC", time.get(..8).unwrap_or(time))));
+    }
+    list.push(("makespan, start to end of the run", long_seconds(run.measured.makespan_seconds)));
+    if let Some(execution) = run.measured.execution_seconds {
+        list.push(("execution, first start to last end", long_seconds(execution)));
+    }
+    if run.resumed > 0 {
+        let times = if run.resumed == 1 { "once".to_owned() } else { format!("{} times", run.resumed) };
+        list.push(("resumed", format!("{times}; {} of pauses are left out", long_seconds(run.paused_seconds))));
+    }
+    list.push(("made by", format!("Tulpar {}", facts.version)));
+    list
+}
+
+pub(crate) fn sets(rows: &[SetRow]) -> Table {
+    let header =
+        ["task set", "tasks", "cores", "GPUs", "mean s", "min s", "max s", "ran", "reused", "failed", "retries"];
+    let mut table = Table::new(&header, 1);
+    let time = |value: Option<f64>| {
+        value.map_or_else(|| NONE.to_owned(), |value| seconds(value).trim_end_matches(" s").to_owned())
+    };
+    for row in rows {
+        table.rows.push(vec![
+            row.name.clone(),
+            row.tasks.to_string(),
+            range(row.cpus, number),
+            range(row.gpus, number),
+            time(row.mean_seconds),
+            time(row.min_seconds),
+            time(row.max_seconds),
+            row.ran.to_string(),
+            row.reused.to_string(),
+            row.failed.to_string(),
+            row.retries.to_string(),
+        ]);
+    }
+    table
+}
+
+/// Predicted, simulated, measured.
+pub(crate) fn side_by_side(run: &RunReport) -> Table {
+    let measured = &run.measured;
+    let forecast = run.forecast.as_ref();
+    let (predicted, simulated) = (forecast.and_then(|it| it.predicted), forecast.and_then(|it| it.simulated));
+    let this = if run.facts.simulated { "this simulation" } else { "measured" };
+    let mut table = Table::new(&["", "predicted", "simulated", this], 1);
+    let expected = |figures: Option<Figures>, say: &dyn Fn(Figures) -> String| {
+        figures.map_or_else(|| NOT_RECORDED.to_owned(), say)
+    };
+    let mut row = |name: &str, say: &dyn Fn(Figures) -> String, measured: String| {
+        table.rows.push(vec![name.to_owned(), expected(predicted, say), expected(simulated, say), measured]);
+    };
+    let off = |figures: Figures| {
+        let time = seconds(figures.makespan_seconds);
+        if measured.makespan_seconds <= 0.0 {
+            return time;
+        }
+        let by = figures.makespan_seconds / measured.makespan_seconds - 1.0;
+        format!("{time} ({:+.1} %)", by * 100.0)
+    };
+    row("makespan", &off, seconds(measured.makespan_seconds));
+    let execution = measured.execution_seconds.map_or_else(|| NONE.to_owned(), seconds);
+    row("execution", &|_| NONE.to_owned(), execution);
+    let share = |value: Option<f64>| value.map_or_else(|| NONE.to_owned(), percent);
+    row("CPU utilisation", &|figures| share(figures.cpu_utilisation), percent(measured.cpu.of_makespan));
+    if let Some(gpu) = &measured.gpu {
+        row("GPU utilisation", &|figures| share(figures.gpu_utilisation), percent(gpu.of_makespan));
+    }
+    row("improvement I", &|figures| improvement(figures.improvement), improvement(measured.improvement));
+    table
+}
+
+/// What each mode was expected to take.
+pub(crate) fn modes(run: &RunReport) -> Option<Table> {
+    let forecast = run.forecast.as_ref().filter(|forecast| !forecast.by_mode.is_empty())?;
+    let mut table = Table::new(&["mode", "predicted", "simulated", "CPU", "GPU", "I"], 1);
+    let share = |value: Option<f64>| value.map_or_else(|| NONE.to_owned(), percent);
+    let mut by_mode: Vec<_> = forecast.by_mode.iter().collect();
+    by_mode.sort_by_key(|(name, _)| Mode::ALL.iter().position(|(known, _)| known == name).unwrap_or(Mode::ALL.len()));
+    for (name, mode) in by_mode {
+        let time = |figures: Option<Figures>| {
+            figures.map_or_else(|| NONE.to_owned(), |figures| seconds(figures.makespan_seconds))
+        };
+        let best = mode.simulated.or(mode.predicted);
+        let this = if run.facts.mode.as_ref() == Some(name) { " (this run)" } else { "" };
+        table.rows.push(vec![
+            format!("{name}{this}"),
+            time(mode.predicted),
+            time(mode.simulated),
+            share(best.and_then(|figures| figures.cpu_utilisation)),
+            share(best.and_then(|figures| figures.gpu_utilisation)),
+            improvement(best.and_then(|figures| figures.improvement)),
+        ]);
+    }
+    Some(table)
+}
+
+/// Several runs, one a row.
+pub(crate) fn runs(runs: &[RunReport]) -> Table {
+    let header = ["run", "state", "mode", "makespan", "execution", "CPU", "GPU", "I"];
+    let mut table = Table::new(&header, 3);
+    for run in runs {
+        let measured = &run.measured;
+        table.rows.push(vec![
+            run.facts.run.clone(),
+            state(run),
+            run.facts.mode.clone().unwrap_or_else(|| NONE.to_owned()),
+            seconds(measured.makespan_seconds),
+            measured.execution_seconds.map_or_else(|| NONE.to_owned(), seconds),
+            percent(measured.cpu.of_makespan),
+            measured.gpu.map_or_else(|| NONE.to_owned(), |gpu| percent(gpu.of_makespan)),
+            improvement(measured.improvement),
+        ]);
+    }
+    table
+}
+
+/// What the figures mean, one sentence each.
+pub(crate) fn notes(run: &RunReport) -> Vec<String> {
+    let mut notes = vec![
+        "Utilisation is what tasks held while they ran (the cores and GPUs they had asked for), of all that the site \
+         has, over the whole makespan."
+            .to_owned(),
+    ];
+    let of = |name: &str, share: Option<f64>| share.map(|share| format!("{} of the {name}", percent(share)));
+    let gpu = run.measured.gpu.and_then(|gpu| of("GPUs", gpu.of_execution));
+    let shares: Vec<String> = of("cores", run.measured.cpu.of_execution).into_iter().chain(gpu).collect();
+    if !shares.is_empty() {
+        notes.push(format!("From the first start to the last end alone it is {}.", shares.join(" and ")));
+    }
+    if let Some(against) = &run.measured.improvement_against {
+        notes.push(format!("I = 1 − t / t(sequential); measured against {against}."));
+    }
+    if run.forecast.is_none() {
+        notes.push("No forecast was recorded when this run was started.".to_owned());
+    }
+    notes
+}

@@ -1,0 +1,45 @@
+//! What can be typed about showing runs to others: reports and exports.
+
+use crate::arguments::RunName;
+use clap::{Args, ValueEnum};
+use std::path::PathBuf;
+
+#[derive(Debug, Args)]
+pub(crate) struct ReportArguments {
+    /// The runs, one or several to be compared (default: the latest)
+    #[arg(value_name = "RUN")]
+    pub(crate) runs: Vec<String>,
+
+    /// Where to write the page (default: report-RUN.html, unless JSON or Markdown is wanted; report.html for several
+    /// runs)
+    #[arg(long, value_name = "FILE")]
+    pub(crate) html: Option<PathBuf>,
+
+    /// Print as JSON
+    #[arg(long, conflicts_with = "markdown")]
+    pub(crate) json: bool,
+
+    /// Print as Markdown, and write no page
+    #[arg(long)]
+    pub(crate) markdown: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ExportArguments {
+    #[command(flatten)]
+    pub(crate) run: RunName,
+
+    /// What to write
+    #[arg(long, value_enum, default_value_t = ExportFormat::Wfformat, value_name = "FORMAT")]
+    pub(crate) format: ExportFormat,
+
+    /// Where to write it (default: to stdout)
+    #[arg(short, long, value_name = "FILE")]
+    pub(crate) out: Option<PathBuf>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ExportFormat {
+    /// WfFormat 1.5 of WfCommons
+    Wfformat,
+}

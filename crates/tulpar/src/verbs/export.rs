@@ -1,0 +1,76 @@
+//! `tulpar export`: a run in the format of another community, with what was measured.
+
+use super::report;
+use crate::failure::{Exit, Failure};
+use crate::replay::{self, Replayed, Standing};
+use crate::reporting::{ExportArguments, ExportFormat};
+use crate::{print, view};
+use std::collections::HashMap;
+use std::path::Path;
+use std::process::ExitCode;
+use tulpar_core::ids::JobId;
+use tulpar_core::wfformat;
+use tulpar_exec::folder::Project;
+use tulpar_report::{Measures, Timeline};
+
+pub(crate) fn export(folder: Option<&Path>, arguments: &ExportArguments) -> Result<ExitCode, Failure> {
+    let project = replay::project(folder)?;
+    let run = project.run(arguments.run.run.as_deref())?;
+    let mut timeline = Timeline::default();
+    let mut measures = Measures::default();
+    let replayed = replay::open_with(run, |engine, entry| {
+        timeline.note(engine.graph(), entry.at, &entry.event);
+        measures.note(&entry.event);
+    })?;
+    borrow(&project, &replayed, &mut measures);
+    let graph = replayed.engine.graph();
+    let outputs: Vec<_> = (0..graph.len()).map(|job| replayed.engine.outputs(JobId::from(job)).cloned()).collect();
+    let now = (replayed.standing() == Standing::Running).then(replay::now);
+    let name = &replayed.folder.name;
+    let facts = report::facts(&replayed);
+    let exported = tulpar_report::instance(&facts, graph, &outputs, &measures, &timeline, now);
+    if exported.instance.tasks.is_empty() {
+        return Err(Failure::usage(format!("{name} has no tasks: there is nothing to export")));
+    }
+    let text = match arguments.format {
+        ExportFormat::Wfformat => wfformat::write(&exported.instance),
+    };
+    match &arguments.out {
+        None => print::bytes(text.as_bytes()),
+        Some(file) => {
+            let path = folder.unwrap_or(Path::new(".")).join(file);
+            std::fs::write(&path, text).map_err(|source| Failure::Write { path: path.clone(), source })?;
+            let tasks = view::count(exported.instance.tasks.len(), "task");
+            print::note(&format!("{tasks} of {name} written to {}", path.display()));
+        }
+    }
+    if exported.adopted > 0 {
+        let tasks = view::count(exported.adopted as usize, "reused task");
+        print::note(&format!("{tasks} with the figures of the run that did the work"));
+    }
+    if exported.without_figures > 0 {
+        let tasks = view::count(exported.without_figures as usize, "task");
+        print::warning(&format!("{tasks} did not run and have no run time; some readers want one for every task"));
+    }
+    Ok(Exit::Done.into())
+}
+
+/// Gives reused tasks the figures of the runs that did them, as far as these are still here.
+fn borrow(project: &Project, replayed: &Replayed, measures: &mut Measures) {
+    let graph = replayed.engine.graph();
+    let wanted: Vec<(String, Vec<JobId>)> =
+        measures.borrowed().into_iter().map(|(run, jobs)| (run.to_owned(), jobs)).collect();
+    for (run, jobs) in wanted {
+        let mut theirs = Measures::default();
+        let Ok(folder) = project.run(Some(&run)) else { continue };
+        let Ok(other) = replay::open_with(folder, |_, entry| theirs.note(&entry.event)) else { continue };
+        let their_graph = other.engine.graph();
+        let by_name: HashMap<String, JobId> =
+            (0..their_graph.len()).map(JobId::from).map(|job| (their_graph.name(job), job)).collect();
+        for job in jobs {
+            if let Some(found) = by_name.get(&graph.name(job)) {
+                measures.adopt(graph.plan(), job, &theirs, their_graph.plan(), *found);
+            }
+        }
+    }
+}

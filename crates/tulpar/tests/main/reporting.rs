@@ -1,0 +1,241 @@
+//! Reports and exports of real runs.
+
+use super::harness::{Scene, skipped};
+use serde_json::Value;
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::process::Command;
+
+const SITE: &str = "sites: {summit: {nodes: 3, cpus: 42, memory: 100 GB, gpus: 6, gpu_memory: 16 GB}}\n";
+
+const WORKFLOW: &str = "workflow: study
+data: {start: start.txt}
+tasks:
+  simulate:
+    for: {i: 1..6}
+    in: [start]
+    out: {found: 'found/{i}.txt'}
+    cpus: 2
+    gpus: 1
+    run: cat {start} > {found}; echo {i} >> {found}
+  train:
+    in: [simulate.found]
+    out: {model: model.txt}
+    cpus: 4
+    gpus: 2
+    run: [sh, -c, 'cat \"$@\" > model.txt', train, '{found}']
+  watch:
+    cpus: 0.5
+    run: echo seen
+";
+
+fn ran() -> Scene {
+    let scene = Scene::new(WORKFLOW);
+    scene.write("sites.yaml", SITE);
+    scene.write("start.txt", "begin\n");
+    scene.tulpar("run --site summit").done();
+    scene
+}
+
+#[test]
+fn a_report_is_a_page_and_a_summary() {
+    let scene = ran();
+    let said = scene.tulpar("report").done();
+    assert_eq!(said.err, "the report of 1 run is in ./report-study-1.html\n");
+    insta::assert_snapshot!(said.out.lines().take(11).collect::<Vec<_>>().join("\n"), @r"
+    # study-1
+
+    - workflow: study (workflow.yaml)
+    - state: done
+    - tasks: 8
+    - site: summit: 3 nodes, 126 cores, 18 GPUs
+    - mode: adaptive
+    - started: <time>
+    - makespan, start to end of the run: <duration>
+    - execution, first start to last end: <duration>
+    - made by: Tulpar <version>
+    ");
+    for row in ["| makespan        | not recorded | not recorded | ", "| simulate |     6 |     2 |    1 | "] {
+        assert!(said.out.contains(row), "{said}");
+    }
+    let page = scene.read("report-study-1.html");
+    assert!(page.starts_with("<!DOCTYPE html>") && page.ends_with("</html>\n"), "{page}");
+    assert_eq!(page.matches("<svg").count(), 2);
+    for word in ["capacity 126<", "capacity 18<", "simulate", "train", "watch", "not recorded"] {
+        assert!(page.contains(word), "{word}");
+    }
+}
+
+#[test]
+fn figures_for_other_programs_agree_with_the_journal() {
+    let scene = ran();
+    let report = scene.tulpar("report --json").done().json();
+    assert_eq!(files(&scene), Vec::<String>::new());
+    let run = &report[0];
+    let mut held = 0.0;
+    let (mut first, mut last) = (f64::MAX, 0.0_f64);
+    for line in scene.read(".tulpar/runs/study-1/journal.jsonl").lines() {
+        let event: Value = serde_json::from_str(line).unwrap();
+        if event["kind"] != "ended" {
+            continue;
+        }
+        let report = &event["data"]["report"];
+        let (start, end) = (report["started"].as_f64().unwrap() / 1e6, report["ended"].as_f64().unwrap() / 1e6);
+        let job = event["data"]["attempt"]["job"].as_u64().unwrap();
+        held += (end - start) * [2.0, 2.0, 2.0, 2.0, 2.0, 2.0, 0.5, 4.0][job as usize];
+        (first, last) = (first.min(start), last.max(end));
+    }
+    let near = |one: &Value, other: f64| (one.as_f64().unwrap() - other).abs() < 1e-3;
+    let measured = &run["measured"];
+    assert!(near(&measured["execution_seconds"], last - first), "{measured}");
+    assert!(near(&measured["cpu"]["held_seconds"], held), "{held} {measured}");
+    assert_eq!((run["cpus"].as_f64(), run["gpus"].as_u64(), run["tasks"].as_u64()), (Some(126.0), Some(18), Some(8)));
+    let share = measured["cpu"]["of_makespan"].as_f64().unwrap() * 126.0;
+    assert!(near(&Value::from(share * measured["makespan_seconds"].as_f64().unwrap()), held), "{measured}");
+}
+
+fn files(scene: &Scene) -> Vec<String> {
+    let entries = std::fs::read_dir(scene.path("")).unwrap().flatten();
+    let names = entries.filter_map(|entry| entry.file_name().into_string().ok());
+    names.filter(|name| name.ends_with(".html")).collect()
+}
+
+#[test]
+fn what_was_forecast_stands_beside_what_was_measured() {
+    let scene = ran();
+    scene.write(
+        ".tulpar/runs/study-1/forecast.json",
+        r#"{"predicted": {"makespan_seconds": 1e6}, "by_mode": {"sequential": {"simulated": {"makespan_seconds": 2e6}}}}"#,
+    );
+    let text = scene.tulpar("report --markdown").done().out;
+    assert!(text.contains("| makespan        | 1000000 s (+"), "{text}");
+    assert!(text.contains("| sequential |"), "{text}");
+    assert!(text.contains("1.000 |"), "{text}");
+    scene.write(".tulpar/runs/study-1/forecast.json", "{");
+    let said = scene.tulpar("report --markdown").done();
+    assert!(said.err.contains("forecast.json is passed over"), "{said}");
+    assert!(said.out.contains("not recorded"), "{said}");
+}
+
+#[test]
+fn several_runs_are_compared_in_one_page() {
+    let scene = ran();
+    scene.tulpar("run --site summit --force train").done();
+    let said = scene.tulpar("report study-1 study-2 --html both.html --json").done();
+    assert_eq!(said.json().as_array().map(Vec::len), Some(2));
+    let page = scene.read("both.html");
+    assert!(page.contains("<h1>Runs</h1>") && page.contains("study-1") && page.contains("study-2"), "{page}");
+    let said = scene.tulpar("report study-9").expect(2);
+    insta::assert_snapshot!(said, @r"
+    exit code 2
+    --- stderr
+    error: no run is called `study-9`
+    hint: `tulpar runs` lists the runs of this folder
+    ");
+}
+
+/// Run times, cores and parents by task, read without our reader.
+fn instance(text: &str) -> BTreeMap<String, (f64, f64, Vec<String>)> {
+    let value: Value = serde_json::from_str(text).unwrap();
+    let executed: BTreeMap<&str, &Value> = value["workflow"]["execution"]["tasks"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|task| (task["id"].as_str().unwrap(), task))
+        .collect();
+    let tasks = value["workflow"]["specification"]["tasks"].as_array().unwrap();
+    tasks
+        .iter()
+        .map(|task| {
+            let id = task["id"].as_str().unwrap();
+            let run = executed[id];
+            let parents = task["parents"].as_array().unwrap().iter().map(|id| id.as_str().unwrap().to_owned());
+            let cores = run["coreCount"].as_f64().unwrap_or(1.0);
+            (id.to_owned(), (run["runtimeInSeconds"].as_f64().unwrap(), cores, parents.collect()))
+        })
+        .collect()
+}
+
+#[test]
+fn a_run_is_exported_with_what_was_measured_and_imported_again() {
+    let scene = ran();
+    let said = scene.tulpar("export study-1 --format wfformat -o run.json").done();
+    assert_eq!(said.err, "8 tasks of study-1 written to ./run.json\n");
+    let text = scene.read("run.json");
+    assert_eq!(scene.tulpar("export").done().out, text);
+    let tasks = instance(&text);
+    assert_eq!(tasks.len(), 8);
+    assert_eq!(tasks["train"].2.len(), 6);
+    assert_eq!(tasks["simulate.i-3"].1, 2.0);
+    // The same times as the records that the launcher wrote.
+    for line in scene.read(".tulpar/runs/study-1/records.jsonl").lines() {
+        let record: Value = serde_json::from_str(line).unwrap();
+        let name = record["name"].as_str().unwrap().replace(['[', '='], "-").replace("-i-", ".i-").replace(']', "");
+        assert_eq!(tasks[&name].0, record["usage"]["wall_us"].as_f64().unwrap() / 1e6, "{name}");
+    }
+    let value: Value = serde_json::from_str(&text).unwrap();
+    let files: BTreeMap<&str, u64> = value["workflow"]["specification"]["files"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|file| (file["id"].as_str().unwrap(), file["sizeInBytes"].as_u64().unwrap()))
+        .collect();
+    assert_eq!((files.len(), files["start.txt"], files["found/2.txt"], files["model.txt"]), (8, 6, 8, 48));
+    scene.tulpar("check run.json --site summit").done();
+    scene.tulpar("import run.json -o again.yaml").done();
+    scene.tulpar("plan run.json --site summit").done();
+    scene.tulpar("plan again.yaml --site summit").done();
+    // Its commands are recorded so well that it runs again and gives the same.
+    let model = scene.read("results/model.txt");
+    std::fs::remove_dir_all(scene.path("results")).unwrap();
+    scene.tulpar("run again.yaml --site summit --no-cache").done();
+    assert_eq!(scene.read("results/model.txt"), model);
+}
+
+#[test]
+fn a_run_that_reused_results_is_exported_with_the_figures_of_the_first() {
+    let scene = ran();
+    let first = instance(&scene.tulpar("export").done().out);
+    scene.tulpar("run --site summit").done();
+    let said = scene.tulpar("export study-2").done();
+    assert!(said.err.contains("with the figures of the run that did the work"), "{said}");
+    assert_eq!(instance(&said.out), first);
+}
+
+#[test]
+fn what_did_not_run_is_said() {
+    let scene = Scene::new(
+        "workflow: broken\ntasks:\n  bad: {out: {x: x.txt}, run: exit 3}\n  after: {in: [bad.x], run: 'cat {x}'}\n",
+    );
+    scene.tulpar("run").expect(1);
+    let said = scene.tulpar("export -o x.json").done();
+    assert!(said.err.contains("1 task did not run"), "{said}");
+    scene.tulpar("import x.json").done();
+}
+
+/// An independent program finds in it what we know of the run.
+#[test]
+fn another_reader_finds_the_same_path_and_work() {
+    let judge = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/tools/wf_reference.py");
+    let python = std::env::var_os("TULPAR_JUDGE_PYTHON").unwrap_or_else(|| "python3".into());
+    let can = Command::new(&python).args(["-c", "import networkx, scipy"]).output();
+    if !judge.is_file() || !can.is_ok_and(|can| can.status.success()) {
+        skipped("exports are not judged: ../shared/tools/wf_reference.py, networkx or scipy is not here");
+        return;
+    }
+    let scene = ran();
+    scene.tulpar("export -o run.json").done();
+    let said = Command::new(python).arg(judge).arg(scene.path("run.json")).output().unwrap();
+    assert!(said.status.success(), "{}", String::from_utf8_lossy(&said.stderr));
+    let found: Value = serde_json::from_slice(&said.stdout).unwrap();
+    let tasks = instance(&scene.read("run.json"));
+    let longest = tasks.iter().filter(|(id, _)| id.starts_with("simulate")).map(|(_, task)| task.0).fold(0.0, f64::max);
+    let path = (longest + tasks["train"].0).max(tasks["watch"].0);
+    let work: f64 = tasks.values().map(|task| task.0 * task.1).sum();
+    let near = |key: &str, value: f64| assert!((found[0][key].as_f64().unwrap() - value).abs() < 1e-5, "{key} {found}");
+    near("critical_path_s", path);
+    near("work_core_s", work);
+    for (key, count) in [("tasks", 8), ("edges", 6), ("files", 8), ("sources", 7), ("sinks", 2), ("depth", 2)] {
+        assert_eq!(found[0][key], count, "{key}");
+    }
+}
