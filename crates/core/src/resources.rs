@@ -100,7 +100,7 @@ pub struct Capacity {
 }
 
 /// One GPU device of a node.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Gpu {
     /// What `CUDA_VISIBLE_DEVICES` shall say to mean this device: an index or a UUID.
     pub id: String,

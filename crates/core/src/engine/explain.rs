@@ -31,6 +31,9 @@ pub enum Explanation {
         ready: usize,
         nodes: Vec<NodeShortage>,
         could_ever_run: bool,
+        /// As many tasks of its set run as may.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        at_most: Option<u32>,
     },
     Live {
         state: State,
@@ -84,7 +87,10 @@ impl Engine {
                 let nodes =
                     (0..self.nodes.len().min(MOST_LISTED)).map(|node| self.shortage(job, NodeId::from(node))).collect();
                 let could_ever_run = self.nodes.could_ever_run(self.request(job));
-                Explanation::Ready { ready: self.ready.len(), nodes, could_ever_run }
+                let set = self.graph.set_of(job);
+                let most = self.plan().task(set).settings.at_most;
+                let at_most = most.filter(|_| self.ready.is_full(set));
+                Explanation::Ready { ready: self.ready.len(), nodes, could_ever_run, at_most }
             }
             State::Submitted | State::Running | State::Held => {
                 let live = &self.live[&job];

@@ -188,6 +188,8 @@ pub struct Engine {
     began: Option<Timestamp>,
     /// Something is known that may make another order better.
     doubt: bool,
+    /// Jobs that rollouts have played through so far.
+    rolled_out: u64,
     /// This is a rollout: nothing is really done.
     imagined: bool,
     /// Jobs that entered `Looking` and whose look is still to be asked for.
@@ -258,6 +260,7 @@ impl Engine {
             held: vec![(0, 0, 0); members],
             began: None,
             doubt: true,
+            rolled_out: 0,
             imagined: false,
             due: VecDeque::new(),
             doomed: VecDeque::new(),

@@ -27,11 +27,13 @@ pub(super) struct Free {
     pub(super) pinned: Box<[u64]>,
 }
 
-/// What nodes must agree in to be interchangeable. Cores first: those with too few are never looked at.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+/// What nodes are looked up by: what they have when they are empty, and thousandths of devices that are free.
+type Group = (u32, u32);
+
+/// What nodes of one group must agree in to be interchangeable. Cores first: those with too few are never looked at.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 struct Signature {
     milli_cpus: u32,
-    kind: u32,
     without_gpu: u32,
     memory: u64,
     disk: u64,
@@ -49,6 +51,9 @@ pub(super) struct Guard {
 /// Smaller is better: devices that would be left idle now and later, GPU nodes for those who need none, what stays free.
 type Score = (u32, u32, u32, u64, NodeId);
 
+/// States of nodes that are compared in one group, once some fit.
+const MOST_COMPARED: usize = 16;
+
 #[derive(Clone, Debug)]
 pub(super) struct Nodes {
     site: String,
@@ -59,7 +64,7 @@ pub(super) struct Nodes {
     names: Vec<String>,
     /// Resources that belong to the site: name, total, free.
     shared: Vec<(String, u32, u32)>,
-    buckets: BTreeMap<Signature, BTreeSet<NodeId>>,
+    buckets: BTreeMap<Group, BTreeMap<Signature, BTreeSet<NodeId>>>,
     /// Nodes that gave something back, the oldest first; the first of them has number `forgotten`.
     releases: VecDeque<NodeId>,
     forgotten: u64,
@@ -96,8 +101,8 @@ impl Nodes {
             holders,
         };
         for node in (0..nodes.len()).map(NodeId::from) {
-            let signature = nodes.signature(node);
-            nodes.buckets.entry(signature).or_default().insert(node);
+            let (group, signature) = nodes.signature(node);
+            nodes.buckets.entry(group).or_default().entry(signature).or_default().insert(node);
         }
         nodes
     }
@@ -175,23 +180,27 @@ impl Nodes {
         guard: Guard,
         allowed: &dyn Fn(NodeId) -> bool,
     ) -> Option<NodeId> {
-        let from = Signature {
-            milli_cpus: request.milli_cpus,
-            kind: 0,
-            without_gpu: 0,
-            memory: 0,
-            disk: 0,
-            gpus: Box::default(),
-            named: Box::default(),
-        };
         let mut best: Option<Score> = None;
-        for (_, members) in self.buckets.range(from..) {
-            let Some(first) = members.first().copied() else { continue };
-            if !self.fits(first, request) {
+        let from = Signature { milli_cpus: request.milli_cpus, ..Signature::default() };
+        let devices = request.milli_gpus() as u32;
+        for ((_, free), states) in &self.buckets {
+            if *free < devices {
                 continue;
             }
-            let Some(node) = members.iter().copied().find(|node| allowed(*node)) else { continue };
-            best = self.better(best, node, request, packing, guard);
+            let mut seen = 0;
+            for members in states.range(from.clone()..).map(|(_, members)| members) {
+                let Some(first) = members.first().copied() else { continue };
+                if !self.fits(first, request) {
+                    continue;
+                }
+                let Some(node) = members.iter().copied().find(|node| allowed(*node)) else { continue };
+                best = self.better(best, node, request, packing, guard);
+                seen += 1;
+                // The tightest come first: those after them are hardly better.
+                if seen == MOST_COMPARED && packing != Packing::FirstFit {
+                    break;
+                }
+            }
         }
         best.map(|(.., node)| node)
     }
@@ -233,7 +242,7 @@ impl Nodes {
     /// The shares of a gang on as many nodes as it asks for, or none at all.
     pub(super) fn gang(&self, request: &Request, guard: Guard, allowed: &dyn Fn(NodeId) -> bool) -> Option<Vec<Share>> {
         let mut suitable: Vec<Score> = Vec::new();
-        for members in self.buckets.values() {
+        for members in self.buckets.values().flat_map(BTreeMap::values) {
             let Some(first) = members.first().copied().filter(|node| self.fits(*node, request)) else { continue };
             let (now, later, devices, left, _) = self.score(first, request, guard);
             let members = members.iter().copied().filter(|node| allowed(*node));
@@ -365,19 +374,21 @@ impl Nodes {
     }
 
     fn change(&mut self, node: NodeId, change: impl FnOnce(&mut Free, &[String])) {
-        let before = self.signature(node);
-        if let Some(bucket) = self.buckets.get_mut(&before) {
+        let (group, before) = self.signature(node);
+        if let Some(states) = self.buckets.get_mut(&group)
+            && let Some(bucket) = states.get_mut(&before)
+        {
             bucket.remove(&node);
             if bucket.is_empty() {
-                self.buckets.remove(&before);
+                states.remove(&before);
             }
         }
         change(&mut self.free[node.index()], &self.names);
-        let after = self.signature(node);
-        self.buckets.entry(after).or_default().insert(node);
+        let (group, after) = self.signature(node);
+        self.buckets.entry(group).or_default().entry(after).or_default().insert(node);
     }
 
-    fn signature(&self, node: NodeId) -> Signature {
+    fn signature(&self, node: NodeId) -> (Group, Signature) {
         let free = &self.free[node.index()];
         let gpus = match devices::alike(&self.capacities[node.index()].gpus) {
             true => {
@@ -387,20 +398,22 @@ impl Nodes {
             }
             false => free.gpus.clone(),
         };
-        Signature {
+        let group = (self.kinds[node.index()], gpus.iter().map(|gpu| u32::from(*gpu)).sum());
+        let signature = Signature {
             milli_cpus: free.milli_cpus,
-            kind: self.kinds[node.index()],
             without_gpu: if gpus.is_empty() { 0 } else { free.without_gpu },
             memory: free.memory,
             disk: free.disk,
             gpus,
             named: free.named.clone(),
-        }
+        };
+        (group, signature)
     }
 
-    /// Nodes that could take this if they were empty, those with most free cores first.
+    /// Nodes that could take this if they were empty, those with most free devices and cores first of each kind.
     pub(super) fn able(&self, request: &Request) -> impl Iterator<Item = NodeId> {
-        let all = self.buckets.values().rev().flat_map(|members| members.iter().copied());
+        let states = self.buckets.values().rev().flat_map(|states| states.values().rev());
+        let all = states.flat_map(|members| members.iter().copied());
         all.filter(|node| fits_empty(&self.capacities[node.index()], request))
     }
 

@@ -109,6 +109,10 @@ impl ReadyQueues {
         }
     }
 
+    pub(super) fn is_full(&self, set: SetId) -> bool {
+        self.full.contains(&set)
+    }
+
     /// All lanes go where the ranks now say.
     pub(super) fn rerank(&mut self, ranks: &Ranks) {
         for lane in 0..self.lanes.len() as u32 {

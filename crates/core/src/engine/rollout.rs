@@ -13,6 +13,8 @@ use std::time::Duration;
 
 /// Jobs that all rollouts of one decision may play through together: about a quarter of a second.
 const MOST_JOBS: usize = 60_000;
+/// Jobs that all rollouts of a run may play through, for each job of the run: what they cost stays in proportion.
+const MOST_FOR_EACH: u64 = 10;
 /// A plan that is mostly done is still copied whole.
 const LARGEST_PLAN: usize = 200_000;
 
@@ -82,16 +84,21 @@ impl Engine {
             return;
         }
         self.doubt = false;
-        if !self.can_roll_out(2) {
+        if !self.can_roll_out(2) || !self.orders_differ() {
             return;
         }
         let bound = self.bound(now);
         let left = (self.counts.total() - self.counts.settled()) as usize;
-        let affordable = (MOST_JOBS / left.max(1)).max(2);
+        let budget = (MOST_FOR_EACH * self.states.len() as u64).saturating_sub(self.rolled_out);
+        let affordable = MOST_JOBS.min(budget as usize) / left.max(1);
+        if affordable < 2 {
+            return;
+        }
         let mut tried: Vec<(Way, Timestamp)> = Vec::new();
         let others = WAYS.iter().copied().filter(|way| *way != self.way);
         for way in std::iter::once(self.way).chain(others).take(affordable) {
             let best = tried.iter().map(|(_, end)| *end).min().unwrap_or(Timestamp(u64::MAX));
+            self.rolled_out += left as u64;
             if let Some(end) = self.roll_out(now, way, best) {
                 tried.push((way, end));
             }
@@ -105,6 +112,12 @@ impl Engine {
             let tried = tried.into_iter().map(|(way, end)| (way, end.since(now).as_micros() as u64)).collect();
             self.record(now, Event::Ordered { chosen, tried }, step);
         }
+    }
+
+    /// Jobs of one task set alone are all the same.
+    fn orders_differ(&self) -> bool {
+        let open = self.sets.iter().filter(|progress| progress.counts.settled() < progress.counts.total());
+        open.take(2).count() > 1 || self.iterations.are_used()
     }
 
     /// No way can end before this: the longest way to the end, and the work left over all of each resource.

@@ -48,6 +48,10 @@ impl Iterations {
         Self { of }
     }
 
+    pub(super) fn are_used(&self) -> bool {
+        !self.of.is_empty()
+    }
+
     pub(super) fn of_job(&self, graph: &Graph, job: JobId) -> u32 {
         if self.of.is_empty() {
             return 0;

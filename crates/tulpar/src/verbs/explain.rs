@@ -265,12 +265,13 @@ fn show(replayed: &Replayed, view: &ExplainView) {
                 None => format!("rank {rank}"),
             };
             let left = count(*unsettled as usize, "task");
-            print::line(&format!(
-                "Its inputs are there; mode {} keeps it until {stage} has ended: {left} to go.",
-                mode.name()
-            ));
+            print::line(&format!("Its inputs are there, but the run is {}: {left} of {stage} end first.", mode.name()));
+            print::hint("`--mode adaptive` lets it start as soon as its inputs are there");
         }
-        Explanation::Ready { ready, nodes, could_ever_run } => {
+        Explanation::Ready { at_most: Some(most), .. } => {
+            print::line(&format!("It is ready, but {most} of its task set run already, as many as `at_most` allows."));
+        }
+        Explanation::Ready { ready, nodes, could_ever_run, .. } => {
             if *could_ever_run {
                 print::line(&format!("It is ready; {} wait for free resources.", count(*ready, "task")));
             } else {
