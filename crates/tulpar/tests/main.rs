@@ -2,6 +2,7 @@
 
 mod main {
     mod architecture;
+    mod asking;
     mod catalogues;
     mod choosing;
     mod containers;
