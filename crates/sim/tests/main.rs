@@ -10,6 +10,7 @@ mod main {
     mod published;
     mod scale;
     mod summit;
+    mod traces;
 
     /// Says loudly that something could not be tried here; `./test` counts these.
     #[expect(clippy::print_stderr, reason = "for whoever runs the tests")]
