@@ -404,8 +404,8 @@ impl Engine {
     }
 
     /// When the run must be over.
-    fn walltime_end(&self) -> Option<Timestamp> {
-        self.policy.walltime.zip(self.began).map(|(walltime, began)| began.plus(walltime))
+    fn walltime_end(&self, now: Timestamp) -> Option<Timestamp> {
+        self.policy.walltime.map(|walltime| self.began.unwrap_or(now).plus(walltime))
     }
 
     /// When what still runs is ended, so that it can save its state before the wall time is over.

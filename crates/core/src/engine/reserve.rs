@@ -54,10 +54,6 @@ impl Spare {
 }
 
 impl Reservation {
-    pub(super) fn nodes(&self) -> impl Iterator<Item = NodeId> {
-        self.nodes.keys().copied()
-    }
-
     /// True when a less urgent job may have this of the node: it is gone in time, or beside what is reserved.
     pub(super) fn allows(&self, node: NodeId, request: &Request, end: Option<Timestamp>) -> bool {
         let Some(spare) = self.nodes.get(&node) else { return true };
@@ -96,24 +92,27 @@ impl Engine {
         let wanted = request.nodes as usize;
         let looked_at = MOST_LOOKED_AT.max(4 * wanted);
         let mut found: Vec<(Timestamp, NodeId, Spare)> = Vec::new();
+        let mut waits = false;
         for node in self.nodes.able(request).take(looked_at) {
             let (at, spare) = self.when_free(node, request, now);
-            found.push((at, node, spare));
+            waits |= at.is_some();
+            found.push((at.unwrap_or(now), node, spare));
         }
-        if found.len() < wanted {
+        if found.len() < wanted || !waits {
             return None;
         }
         found.sort_unstable_by_key(|(at, node, _)| (*at, *node));
         found.truncate(wanted);
-        let last = found.last().map(|(at, ..)| *at).filter(|last| *last > now)?;
+        let last = found.last().map(|(at, ..)| *at)?;
         let at = (last != NEVER).then_some(last);
         let nodes = found.into_iter().filter_map(|(_, node, spare)| Some((node, spare.without(request)?))).collect();
         let patient = at.is_none() && self.ready.passed(class) < PATIENCE;
         Some(Reservation { class, patient, at, nodes })
     }
 
-    /// When a node will have room, and what it will have then. What nobody knows the end of is taken to leave last.
-    fn when_free(&self, node: NodeId, request: &Request, now: Timestamp) -> (Timestamp, Spare) {
+    /// When a node will have room, if it has none now, and what it will have then. What nobody knows the end of is
+    /// taken to leave last.
+    fn when_free(&self, node: NodeId, request: &Request, now: Timestamp) -> (Option<Timestamp>, Spare) {
         let free = self.nodes.free(node);
         let gpus = free.gpus.iter().map(|gpu| u64::from(*gpu)).sum();
         let mut spare =
@@ -123,12 +122,12 @@ impl Engine {
             .map(|job| (self.expected_end(*job).map_or(NEVER, |end| end.max(now)), *job))
             .collect();
         ends.sort_unstable();
-        let mut at = now;
+        let mut at = None;
         for (end, job) in ends {
             if spare.without(request).is_some() {
                 break;
             }
-            at = end;
+            at = Some(end);
             spare.add(&self.live[&job].request);
         }
         (at, spare)

@@ -20,6 +20,19 @@ const MOST_RESERVATIONS: usize = 4;
 /// Classes by how much of the site their workflow holds (where several share it) and by their most urgent job.
 type Candidates = BTreeSet<(std::cmp::Reverse<i32>, u64, Urgency, u32)>;
 
+/// Task sets of one class that are looked at when the most urgent one may not start.
+const MOST_HEADS: usize = 8;
+
+/// A class for which a place is looked for, and who waits already.
+struct Search<'a> {
+    class: u32,
+    now: Timestamp,
+    /// More urgent classes that fit nowhere, and for how many of them it was asked when they could start.
+    blocked: &'a [u32],
+    reserved: &'a mut Vec<Reservation>,
+    reserved_for: &'a mut usize,
+}
+
 /// What a job would start with.
 struct Fit {
     way: usize,
@@ -35,13 +48,16 @@ impl Engine {
         let mut reserved_for = 0;
         let mut too_late = false;
         while let Some((.., class)) = candidates.pop_first() {
-            let Some((job, set)) = self.next_of(class, now, &mut too_late) else { continue };
-            let fit = self.find(class, set, now, &blocked, &mut reserved, &mut reserved_for);
-            let Some(fit) = fit else {
+            let heads = self.heads_of(class, now, &mut too_late);
+            let Some((first, _)) = heads.first().copied() else { continue };
+            let mut search =
+                Search { class, now, blocked: &blocked, reserved: &mut reserved, reserved_for: &mut reserved_for };
+            let fit = heads.iter().find_map(|(job, set)| Some((*job, *set, self.find(*set, &mut search)?)));
+            let Some((job, set, fit)) = fit else {
                 let never = |request: &Request| !self.nodes.could_ever_run(request);
                 if self.live.is_empty() && self.ready.wants(class).ways.iter().all(never) {
                     // Waiting would last for ever: nothing runs, and all of the site is not enough.
-                    self.record(now, Event::Failed { job, blame: Blame::Resources }, step);
+                    self.record(now, Event::Failed { job: first, blame: Blame::Resources }, step);
                     candidates.extend(self.candidate(class));
                 } else {
                     blocked.push(class);
@@ -54,10 +70,6 @@ impl Engine {
                 candidates = others.into_iter().filter_map(|class| self.candidate(class)).collect();
             }
             candidates.extend(self.candidate(class));
-        }
-        // What was kept for somebody is looked at again by all the next time.
-        for node in reserved.iter().flat_map(Reservation::nodes) {
-            self.nodes.note_release(node);
         }
         self.skip_doomed(now, step);
         if too_late && self.live.is_empty() && self.backoff.is_empty() {
@@ -75,18 +87,20 @@ impl Engine {
         Some((urgency.priority, held, urgency, class))
     }
 
-    /// The most urgent job of a class that can still end before the wall time.
-    fn next_of(&self, class: u32, now: Timestamp, too_late: &mut bool) -> Option<(JobId, SetId)> {
-        let Some(deadline) = self.walltime_end() else {
-            return self.ready.head(class).map(|(urgency, set)| (urgency.job, set));
-        };
+    /// The most urgent jobs of a class, of different task sets, that can still end before the wall time. More than one,
+    /// because of jobs that ask for the same a short one may go before a reservation where a long one may not.
+    fn heads_of(&self, class: u32, now: Timestamp, too_late: &mut bool) -> Vec<(JobId, SetId)> {
+        let mut heads = Vec::new();
         for (urgency, set) in self.ready.heads(class) {
-            if self.ends_by(urgency.job, set, now, deadline) {
-                return Some((urgency.job, set));
+            if heads.len() == MOST_HEADS {
+                break;
             }
-            *too_late = true;
+            match self.walltime_end(now) {
+                Some(deadline) if !self.ends_by(urgency.job, set, now, deadline) => *too_late = true,
+                _ => heads.push((urgency.job, set)),
+            }
         }
-        None
+        heads
     }
 
     fn ends_by(&self, job: JobId, set: SetId, now: Timestamp, deadline: Timestamp) -> bool {
@@ -98,72 +112,63 @@ impl Engine {
         now.plus(needs) <= deadline
     }
 
-    fn find(
-        &mut self,
-        class: u32,
-        set: SetId,
-        now: Timestamp,
-        blocked: &[u32],
-        reserved: &mut Vec<Reservation>,
-        reserved_for: &mut usize,
-    ) -> Option<Fit> {
-        let wants = self.ready.wants(class).clone();
-        for (way, request) in wants.ways.iter().enumerate() {
-            if way > 0 && !self.worthwhile(class, set, way) {
+    fn find(&mut self, set: SetId, search: &mut Search<'_>) -> Option<Fit> {
+        let ways = self.ready.wants(search.class).ways.clone();
+        for (way, request) in ways.iter().enumerate() {
+            if way > 0 && !self.worthwhile(search.class, set, way) {
                 continue;
             }
-            let end = self.expected_of(set, way as u32).map(|length| now.plus(length));
-            let Some(mut node) = self.place(class, way, request, reserved, end) else { continue };
+            let Some(shares) = self.place(search.class, way, request) else { continue };
             // Only now that somebody would go before them is it asked when the blocked ones could start.
-            while *reserved_for < blocked.len().min(MOST_RESERVATIONS) {
-                let waiting = blocked[*reserved_for];
-                *reserved_for += 1;
-                reserved.extend(self.reserve(waiting, now));
+            while *search.reserved_for < search.blocked.len().min(MOST_RESERVATIONS) {
+                let waiting = search.blocked[*search.reserved_for];
+                *search.reserved_for += 1;
+                search.reserved.extend(self.reserve(waiting, search.now));
             }
-            if !self.permitted(&node, request, reserved, end) {
-                match self.place(class, way, request, reserved, end) {
-                    Some(other) => node = other,
-                    None => continue,
-                }
+            let end = self.expected_of(set, way as u32).map(|length| search.now.plus(length));
+            let reserved = &*search.reserved;
+            let allowed = |node: NodeId| reserved.iter().all(|reservation| reservation.allows(node, request, end));
+            if shares.iter().all(|share| allowed(share.node)) {
+                return Some(Fit { way, shares });
             }
-            return Some(Fit { way, shares: node });
+            if let Some(shares) = self.fitting(request, None, &allowed) {
+                return Some(Fit { way, shares });
+            }
         }
         None
     }
 
-    fn permitted(&self, shares: &[Share], request: &Request, reserved: &[Reservation], end: Option<Timestamp>) -> bool {
-        shares.iter().all(|share| reserved.iter().all(|reservation| reservation.allows(share.node, request, end)))
-    }
-
-    fn place(
-        &mut self,
-        class: u32,
-        way: usize,
-        request: &Request,
-        reserved: &[Reservation],
-        end: Option<Timestamp>,
-    ) -> Option<Vec<Share>> {
+    /// Where this fits, whoever waits for the same place.
+    fn place(&mut self, class: u32, way: usize, request: &Request) -> Option<Vec<Share>> {
         let since = self.ready.blocked_at(class, way);
         let released = self.nodes.released();
         if since == Some(released) || !self.nodes.shared_fits(request) {
             return None;
         }
-        let guard = self.guard();
-        let allowed = |node: NodeId| reserved.iter().all(|reservation| reservation.allows(node, request, end));
-        let packing = self.packing_for(request);
-        let shares = if request.nodes > 1 {
-            self.nodes.gang(request, guard, &allowed)
-        } else {
-            let node = match since.and_then(|since| self.nodes.released_since(since)) {
-                Some(nodes) => self.nodes.choose_among(&nodes, request, packing, guard, &allowed),
-                None => self.nodes.choose(request, packing, guard, &allowed),
-            };
-            node.and_then(|node| Some(vec![self.nodes.share(node, request)?]))
-        };
+        let among = since.and_then(|since| self.nodes.released_since(since));
+        let shares = self.fitting(request, among.as_ref(), &|_| true);
         if shares.is_none() {
             self.ready.set_blocked(class, way, Some(released));
         }
         shares
+    }
+
+    fn fitting(
+        &self,
+        request: &Request,
+        among: Option<&BTreeSet<NodeId>>,
+        allowed: &dyn Fn(NodeId) -> bool,
+    ) -> Option<Vec<Share>> {
+        let guard = self.guard();
+        if request.nodes > 1 {
+            return self.nodes.gang(request, guard, allowed);
+        }
+        let packing = self.packing_for(request);
+        let node = match among {
+            Some(nodes) => self.nodes.choose_among(nodes, request, packing, guard, allowed),
+            None => self.nodes.choose(request, packing, guard, allowed),
+        }?;
+        Some(vec![self.nodes.share(node, request)?])
     }
 
     /// A request that would leave devices idle even on an empty node must be let through somewhere.

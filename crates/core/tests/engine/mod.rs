@@ -1,5 +1,7 @@
 //! The engine, step by step: a literal workflow, what the world says, and what the engine makes of it.
 
+mod modes;
+mod packing;
 mod retries;
 mod scatter;
 mod scheduling;
@@ -33,12 +35,15 @@ impl Bench {
     }
 
     pub(crate) fn on(site_text: &str, text: &str) -> Self {
+        Self::with(site_text, text, Policy { cache: false, ..Policy::default() })
+    }
+
+    pub(crate) fn with(site_text: &str, text: &str, policy: Policy) -> Self {
         let (found, findings) = catalogue::read(site_text);
         assert_eq!(findings, []);
         let (read, findings) = workflow::read(text, &BTreeMap::new());
         assert_eq!(findings, []);
         let plan = Plan::new(read.expect("a workflow"), Vec::new(), found.sites.into_iter().next().expect("a site"));
-        let policy = Policy { cache: false, fail_fast: false, ..Policy::default() };
         let engine = Engine::new(Arc::new(plan), policy).expect("no cycle");
         Self { engine, specs: BTreeMap::new(), fields: BTreeMap::new(), now: Timestamp(0) }
     }
@@ -126,7 +131,7 @@ impl Bench {
     fn line(&self, event: &Event) -> String {
         let name = |job: &JobId| self.engine.graph().name(*job);
         match event {
-            Event::Submitted { attempt, request, placement, .. } => {
+            Event::Submitted { attempt, request, placement, variant } => {
                 let nodes: Vec<String> = placement
                     .nodes
                     .iter()
@@ -136,7 +141,8 @@ impl Bench {
                     })
                     .collect();
                 let memory = if request.memory.0 > 0 { format!(" with {}", request.memory) } else { String::new() };
-                format!("start {}.{} on {}{memory}", name(&attempt.job), attempt.n, nodes.join(","))
+                let variant = if *variant > 0 { format!(" as variant {variant}") } else { String::new() };
+                format!("start {}.{} on {}{memory}{variant}", name(&attempt.job), attempt.n, nodes.join(","))
             }
             Event::Started { attempt } => format!("running {}", name(&attempt.job)),
             Event::Ended { attempt, report } => format!("end {} {:?}", name(&attempt.job), report.ending),
