@@ -2,7 +2,8 @@
 //! these; a change here that the frozen journal does not follow is a change of the format.
 
 use std::time::Duration;
-use tulpar_core::event::{Because, Blame, Change, Event, KeyPart, Outcome, Placement, Reason, Share, Stopping};
+use tulpar_core::engine::{Mode, Order, Packing};
+use tulpar_core::event::{Because, Blame, Change, Event, KeyPart, Outcome, Placement, Reason, Share, Stopping, Way};
 use tulpar_core::ids::{AttemptId, Digest, JobId, NodeId, SetId};
 use tulpar_core::job::{Ending, OutputFile, Report, Usage};
 use tulpar_core::resources::Request;
@@ -128,6 +129,27 @@ pub(crate) fn batches() -> Vec<(Timestamp, Vec<Event>)> {
                 Event::RunEnded { outcome: Outcome::Cancelled },
                 Event::RunEnded { outcome: Outcome::Failed },
                 Event::RunEnded { outcome: Outcome::Done },
+            ],
+        ),
+        (
+            second(6),
+            vec![
+                Event::Submitted {
+                    attempt: attempt(10, 1),
+                    request: Request {
+                        gpus: 1,
+                        gpu_share: 250,
+                        named: [("licence".to_owned(), 500)].into(),
+                        pin: true,
+                        ..Request::default()
+                    },
+                    placement: Placement { site: "local".into(), nodes: Vec::new() },
+                    variant: 2,
+                },
+                Event::Ordered {
+                    chosen: Way { mode: Mode::Staggered, order: Order::Depth, packing: Packing::Strict },
+                    tried: vec![(Way::default(), 7_000_000), (Way { order: Order::Oldest, ..Way::default() }, 5)],
+                },
             ],
         ),
     ]
