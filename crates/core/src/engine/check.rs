@@ -57,6 +57,9 @@ impl Engine {
         if self.backoff != other.backoff || self.requests != other.requests {
             return Some("retries");
         }
+        if self.way != other.way || self.held != other.held || self.gpu_cpus != other.gpu_cpus {
+            return Some("how it goes on");
+        }
         if self.excused != other.excused || self.hard_failures != other.hard_failures {
             return Some("failures");
         }

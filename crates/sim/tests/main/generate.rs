@@ -4,7 +4,7 @@ use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use std::sync::Arc;
 use std::time::Duration;
-use tulpar_core::engine::Policy;
+use tulpar_core::engine::{Mode, Order, Packing, Policy};
 use tulpar_core::ids::SetId;
 use tulpar_core::plan::Plan;
 use tulpar_core::resources::{Capacity, Gpu, Request};
@@ -29,7 +29,19 @@ pub(crate) fn case(seed: u64) -> Case {
         let task = task(&mut random, index, &tasks);
         tasks.push(task);
     }
-    let workflow = Workflow { name: format!("case-{seed}"), tasks, ..Workflow::default() };
+    let half = SetId::from(tasks.len() / 2);
+    let mut members: Vec<Member> = [("a", SetId(0)), ("b", half)]
+        .map(|(name, first)| Member {
+            name: name.into(),
+            first,
+            weight: random.random_range(1..4),
+            params: Default::default(),
+        })
+        .into();
+    if half == SetId(0) || random.random_bool(0.7) {
+        members.clear();
+    }
+    let workflow = Workflow { name: format!("case-{seed}"), tasks, members, ..Workflow::default() };
     let mut plan = Plan::new(workflow, Vec::new(), site(&mut random));
     if random.random_bool(0.15) {
         plan.until = vec![SetId(random.random_range(0..count as u32))];
@@ -37,7 +49,14 @@ pub(crate) fn case(seed: u64) -> Case {
     if random.random_bool(0.2) {
         plan.forced = vec![SetId(random.random_range(0..count as u32))];
     }
-    let policy = Policy { cache: random.random_bool(0.6), fail_fast: random.random_bool(0.2), ..Policy::default() };
+    let policy = Policy {
+        cache: random.random_bool(0.6),
+        fail_fast: random.random_bool(0.2),
+        mode: [Mode::Adaptive, Mode::Adaptive, Mode::Sequential, Mode::Staggered][random.random_range(0..4)],
+        order: random.random_bool(0.4).then(|| Order::ALL[random.random_range(0..Order::ALL.len())].1),
+        packing: Packing::ALL[random.random_range(0..3)].1,
+        walltime: random.random_bool(0.1).then_some(Duration::from_secs(100_000)),
+    };
     let faulty = random.random_bool(0.7);
     let faults = if faulty {
         Faults { exit: 0.08, memory: 0.05, walltime: 0.05, evicted: 0.08, repeated: 0.1, unseen_start: 0.1 }
@@ -98,6 +117,10 @@ fn task(random: &mut ChaCha8Rng, index: usize, above: &[Task]) -> Task {
             }
         }
     }
+    let iteration = match scatter.iter().find(|axis| matches!(axis.values, AxisValues::Range { .. })) {
+        Some(axis) if random.random_bool(0.3) => Some(Iteration::Variable(axis.names[0].clone())),
+        _ => random.random_bool(0.2).then(|| Iteration::Number(random.random_range(0..3))),
+    };
     let pattern = random.random_bool(0.25);
     let suffix: String = scatter
         .iter()
@@ -121,18 +144,30 @@ fn task(random: &mut ChaCha8Rng, index: usize, above: &[Task]) -> Task {
         }],
         after,
         run: Run::Shell(Template(format!("make {{out{index}}}").into())),
-        variants: Vec::new(),
+        variants: if random.random_bool(0.15) { vec![variant(random)] } else { Vec::new() },
         when: None,
-        settings: Arc::new(settings(random)),
+        settings: Arc::new(settings(random, iteration)),
         span: Span::default(),
     }
 }
 
-fn settings(random: &mut ChaCha8Rng) -> Settings {
+fn variant(random: &mut ChaCha8Rng) -> Variant {
+    let request = Request { milli_cpus: random.random_range(1..5) * 1000, ..Request::default() };
+    let runtime = random.random_bool(0.5).then(|| Duration::from_secs(random.random_range(1..100)));
+    Variant { request, run: random.random_bool(0.5).then(|| Run::Shell(Template("other".into()))), runtime }
+}
+
+fn settings(random: &mut ChaCha8Rng, iteration: Option<Iteration>) -> Settings {
+    let gpus = u32::from(random.random_bool(0.2));
+    let named = ["fpga", "licence"].into_iter().filter(|_| random.random_bool(0.1)).map(|name| (name.to_owned(), 1000));
+    let named = named.collect();
     let request = Request {
         milli_cpus: [500, 1000, 2000, 4000][random.random_range(0..4)],
         memory: Bytes([0, 1, 4][random.random_range(0..3)] * 1_000_000_000),
-        gpus: u32::from(random.random_bool(0.2)),
+        gpus,
+        gpu_share: if gpus > 0 && random.random_bool(0.4) { 250 } else { 0 },
+        named,
+        pin: random.random_bool(0.1),
         nodes: if random.random_bool(0.1) { 2 } else { 1 },
         time: random.random_bool(0.5).then_some(Duration::from_secs(60)),
         ..Request::default()
@@ -148,6 +183,12 @@ fn settings(random: &mut ChaCha8Rng) -> Settings {
         tolerate: tolerate[random.random_range(0..5)],
         cache: if random.random_bool(0.2) { Caching::Off } else { Caching::On },
         priority: random.random_range(-1..2),
+        iteration,
+        at_most: random.random_bool(0.1).then(|| random.random_range(1..3)),
+        hints: Hints {
+            runtime: random.random_bool(0.5).then(|| Duration::from_secs(random.random_range(1..100))),
+            ..Hints::default()
+        },
         ..Settings::default()
     }
 }
@@ -161,9 +202,11 @@ fn site(random: &mut ChaCha8Rng) -> Site {
                 memory: Bytes(8_000_000_000),
                 disk: Bytes(1_000_000_000_000),
                 gpus: vec![Gpu { id: "0".into(), memory: Bytes(16_000_000_000), capability: 80 }],
+                named: [("fpga".to_owned(), 1000)].into(),
+                domains: 2,
                 ..Capacity::default()
             },
         })
         .collect();
-    Site::new("simulated", nodes)
+    Site { named: [("licence".to_owned(), 2000)].into(), ..Site::new("simulated", nodes) }
 }
