@@ -15,6 +15,9 @@ const BOTTOM: f64 = 44.0;
 /// Paths are written in whole tenths of a unit: a third of the bytes.
 const GRID: f64 = 10.0;
 
+/// When less than this share of the capacity was ever in use, the chart does not go up to it.
+const LITTLE: f64 = 0.4;
+
 /// What one chart shows.
 pub(crate) struct Chart<'c> {
     /// For those who cannot see it, and as the title of the axis: `cores in use`.
@@ -34,7 +37,10 @@ pub(crate) fn class(kind: usize) -> String {
 impl Chart<'_> {
     pub(crate) fn svg(&self) -> String {
         let until = self.columns.edges_us.last().copied().unwrap_or(0) as f64 / 1e6;
-        let top = self.capacity.max(self.peak()).max(f64::MIN_POSITIVE);
+        // What uses little of a large site would be a line at the bottom.
+        let peak = self.peak();
+        let beyond = peak < self.capacity * LITTLE;
+        let top = if beyond { peak * 1.1 } else { self.capacity.max(peak) }.max(f64::MIN_POSITIVE);
         let (wide, high) = (WIDTH - LEFT - RIGHT, HEIGHT - TOP - BOTTOM);
         let x = |seconds: f64| LEFT + wide * if until > 0.0 { seconds / until } else { 0.0 };
         let y = |value: f64| TOP + high * (1.0 - value / top);
@@ -80,21 +86,7 @@ impl Chart<'_> {
         svg.extend(bands.into_iter().rev());
         svg.push_str("</g>\n");
         if self.capacity > 0.0 {
-            let at = y(self.capacity);
-            let _ = writeln!(
-                svg,
-                "<text class=\"tick\" x=\"{LEFT}\" y=\"{:.1}\">{} of the capacity over the makespan</text>",
-                TOP - 6.0,
-                percent(self.share)
-            );
-            let _ = writeln!(
-                svg,
-                "<path class=\"capacity\" d=\"M{LEFT} {at:.1}h{wide}\"/><text class=\"tick\" x=\"{:.1}\" y=\"{:.1}\" \
-                 text-anchor=\"end\">capacity {}</text>",
-                WIDTH - RIGHT,
-                at - 6.0,
-                number(self.capacity)
-            );
+            self.capacity(&mut svg, y(self.capacity), wide, beyond);
         }
         let _ = writeln!(svg, "<path class=\"axis\" d=\"M{LEFT} {TOP}V{bottom}h{wide}\"/>");
         self.time_axis(&mut svg, until, &x, bottom);
@@ -107,7 +99,25 @@ impl Chart<'_> {
         svg
     }
 
-    fn peak(&self) -> f64 {
+    /// The line that cannot be passed, and how much of what is below it was in use.
+    fn capacity(&self, svg: &mut String, at: f64, wide: f64, beyond: bool) {
+        if !beyond {
+            let _ = writeln!(svg, "<path class=\"capacity\" d=\"M{LEFT} {at:.1}h{wide}\"/>");
+        }
+        let _ = writeln!(
+            svg,
+            "<text class=\"tick\" x=\"{LEFT}\" y=\"{label:.1}\">{} of the capacity over the makespan</text><text \
+             class=\"tick\" x=\"{right:.1}\" y=\"{label:.1}\" text-anchor=\"end\">capacity {}{}</text>",
+            percent(self.share),
+            number(self.capacity),
+            if beyond { ", beyond this chart" } else { "" },
+            label = TOP - 6.0,
+            right = WIDTH - RIGHT,
+        );
+    }
+
+    /// The most that was in use at once.
+    pub(crate) fn peak(&self) -> f64 {
         let columns = self.columns.edges_us.len().saturating_sub(1);
         let sum = |column: usize| self.columns.series.iter().map(|series| (self.values)(series)[column]).sum::<f64>();
         (0..columns).map(sum).fold(0.0, f64::max)

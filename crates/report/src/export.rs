@@ -185,7 +185,8 @@ pub fn instance(
         name: plan.workflow.name.clone(),
         description: Some(description),
         version: "1.5".to_owned(),
-        created_at: date(timeline.last()),
+        // Virtual time begins whenever it likes; between starts it is as good as any.
+        created_at: date(timeline.last().filter(|_| !facts.simulated)),
         system: Some(System { name: OURS.to_owned(), version: Some(facts.version.clone()), url: None }),
         executed_at: date(timeline.started()),
         makespan: Some(crate::summary::seconds(timeline.makespan(now))),

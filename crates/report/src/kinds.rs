@@ -1,17 +1,21 @@
 //! Which task sets are shown as one kind, in one colour.
 //!
-//! A task set is a kind of its own, unless several run the same program, or are the tasks of one set that the planner
-//! took apart. The kinds that held most are told apart; all others are one.
+//! A task set is a kind of its own, unless it says which program it runs, as the tasks of other systems do, or is one
+//! task of a set that the planner took apart or put together. The kinds that held most are told apart; all others are one.
 
 use crate::timeline::Occupied;
 use rustc_hash::FxHashMap;
 use tulpar_core::ids::SetId;
 use tulpar_core::plan::Plan;
+use tulpar_core::workflow::Task;
+use tulpar_core::workflow::planned::{Operation, Work};
 
 /// More colours than this nobody tells apart.
 pub(crate) const MOST_KINDS: usize = 10;
 /// What the kinds beyond are called.
 pub(crate) const OTHER: &str = "other";
+/// Clusters whose tasks are of several kinds.
+const MIXED: &str = "mixed cluster";
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Kinds {
@@ -71,26 +75,40 @@ pub(crate) fn capacity(plan: &Plan) -> (u64, u64) {
     (nodes().map(|node| u64::from(node.milli_cpus)).sum(), nodes().map(|node| node.gpus.len() as u64).sum())
 }
 
-/// The kind of each task set: its program when another set has it too, else its own name.
-fn kind_names(plan: &Plan) -> Vec<String> {
-    let tasks = &plan.workflow.tasks;
-    let mut sharing: FxHashMap<&str, u32> = FxHashMap::default();
-    for program in tasks.iter().filter_map(|task| task.settings.hints.program.as_deref()) {
-        *sharing.entry(program).or_insert(0) += 1;
-    }
-    tasks
-        .iter()
-        .map(|task| match task.settings.hints.program.as_deref() {
-            Some(program) if sharing[program] > 1 => program.to_owned(),
+/// The kind of a task set: its program where it says one, else its own name; that of all tasks of a cluster where they
+/// have one in common; and what is done, where that is work on files.
+fn kind_name(task: &Task) -> String {
+    match task.run.planned().map(|planned| &planned.work) {
+        Some(Work::Operation(operation)) => operation_name(operation).to_owned(),
+        Some(Work::Cluster(cluster)) => {
+            let mut kinds = cluster.members.iter().map(|member| kind_name(&member.task));
+            match kinds.next() {
+                Some(first) if kinds.all(|kind| kind == first) => first,
+                _ => MIXED.to_owned(),
+            }
+        }
+        Some(Work::Task(_)) | None => match &task.settings.hints.program {
+            Some(program) => program.clone(),
             // A planned task is a set of its own: `train[lr=0.1]`.
-            _ => task.name.split('[').next().unwrap_or(&task.name).to_owned(),
-        })
-        .collect()
+            None => task.name.split('[').next().unwrap_or(&task.name).to_owned(),
+        },
+    }
+}
+
+fn operation_name(operation: &Operation) -> &'static str {
+    match operation {
+        Operation::MakeDirectory { .. } => "make directory",
+        Operation::StageIn { .. } => "stage in",
+        Operation::StageOut { .. } => "stage out",
+        Operation::Transfer => "transfer",
+        Operation::Register { .. } => "register",
+        Operation::Remove | Operation::RemoveDirectory { .. } => "clean up",
+    }
 }
 
 /// The names of all kinds, and which of them each task set is.
 pub(crate) fn by_program(plan: &Plan) -> (Vec<String>, Vec<u32>) {
-    numbered(kind_names(plan).into_iter())
+    numbered(plan.workflow.tasks.iter().map(kind_name))
 }
 
 /// `stage_in_local_3_0` and `stage_in_local_3_1` are one kind when there are too many.

@@ -158,18 +158,20 @@ pub fn report(
     }
 }
 
-/// Where a sequential run of the same workflow is among them, the others are measured against it.
+/// Where a sequential run of the same workflow is among them, the others are measured against it: real ones against
+/// real ones, simulated ones against simulated ones.
 pub fn compare(runs: &mut [RunReport]) {
     let sequential = |run: &RunReport| run.facts.mode.as_deref() == Some(SEQUENTIAL);
-    let known: Vec<(String, String, f64)> = runs
+    let known: Vec<(String, bool, String, f64)> = runs
         .iter()
         .filter(|run| sequential(run) && run.measured.makespan_seconds > 0.0)
-        .map(|run| (run.workflow.clone(), run.facts.run.clone(), run.measured.makespan_seconds))
+        .map(|run| (run.workflow.clone(), run.facts.simulated, run.facts.run.clone(), run.measured.makespan_seconds))
         .collect();
     for run in runs.iter_mut().filter(|run| !sequential(run)) {
-        if let Some((_, name, time)) = known.iter().find(|(workflow, ..)| *workflow == run.workflow) {
+        let same = |known: &&(String, bool, String, f64)| known.0 == run.workflow && known.1 == run.facts.simulated;
+        if let Some((_, _, name, time)) = known.iter().find(same) {
             run.measured.improvement = Some(1.0 - run.measured.makespan_seconds / time);
-            run.measured.improvement_against = Some(format!("the measured time of {name}"));
+            run.measured.improvement_against = Some(format!("the time of {name}"));
         }
     }
 }

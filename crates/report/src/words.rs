@@ -79,7 +79,7 @@ pub(crate) fn facts(run: &RunReport) -> Vec<(&'static str, String)> {
         many => format!(", {many} GPUs"),
     };
     let mut list = vec![
-        ("workflow", format!("{} ({})", run.workflow, facts.workflow_file)),
+        ("workflow", format!("{} ({})", run.workflow, facts.workflow_file.trim_start_matches("./"))),
         ("state", state(run)),
         ("tasks", run.tasks.to_string()),
         ("site", format!("{}: {nodes}, {} cores{gpus}", run.site, number(run.cpus))),

@@ -86,7 +86,11 @@ fn occupation(html: &mut String, run: &RunReport) {
         let capacity = occupation.gpus as f64;
         let share = run.measured.gpu.map_or(0.0, |gpu| gpu.of_makespan);
         let gpus = Chart { what: "GPUs in use", columns, values: |series| &series.gpus, capacity, share };
-        html.push_str(&gpus.svg());
+        if gpus.peak() > 0.0 {
+            html.push_str(&gpus.svg());
+        } else {
+            let _ = writeln!(html, "<p class=\"notes\">No task held any of the {} GPUs.</p>", occupation.gpus);
+        }
     }
 }
 

@@ -13,14 +13,14 @@ pub(super) const STYLE: &str = "\
 @media (prefers-color-scheme: dark) {
   :root {
     --paper: #14181c; --ink: #e3e8ec; --soft: #9aa6b0; --line: #333c45; --faint: #242b32; --wash: #1b2127;
-    --k0: #2b8fd0; --k7: #c2558c; --k8: #8a80e0; --k9: #b3b350; --other: #6f7a84;
+    --k0: #2079bd; --k4: #7fcdf5; --k7: #c2558c; --k8: #8a80e0; --k9: #b3b350; --other: #6f7a84;
   }
 }
 @media print {
   :root {
     color-scheme: light;
     --paper: #ffffff; --ink: #1d2329; --soft: #5b6670; --line: #d9dee3; --faint: #eef1f4; --wash: #ffffff;
-    --k0: #0072b2; --k7: #882255; --k8: #332288; --k9: #999933; --other: #9aa3ab;
+    --k0: #0072b2; --k4: #56b4e9; --k7: #882255; --k8: #332288; --k9: #999933; --other: #9aa3ab;
   }
   * { print-color-adjust: exact; -webkit-print-color-adjust: exact; }
   section, svg, table { break-inside: avoid; }
@@ -28,6 +28,8 @@ pub(super) const STYLE: &str = "\
 * { box-sizing: border-box; }
 body { margin: 0; background: var(--paper); color: var(--ink); font: 15px/1.5 system-ui, sans-serif; }
 main { max-width: 1040px; margin: 0 auto; padding: 28px 24px 48px; }
+section { margin-top: 40px; }
+main > section:first-child { margin-top: 0; }
 section + section { margin-top: 56px; border-top: 1px solid var(--line); padding-top: 28px; }
 h1 { font-size: 26px; line-height: 1.25; margin: 0 0 16px; overflow-wrap: anywhere; }
 h2 { font-size: 17px; margin: 32px 0 10px; }

@@ -131,7 +131,7 @@ fn a_measured_sequential_run_is_what_others_are_measured_against() {
     compare(&mut runs);
     assert_eq!(runs[0].measured.improvement, None);
     assert_eq!(runs[1].measured.improvement, Some(0.5));
-    assert_eq!(runs[1].measured.improvement_against.as_deref(), Some("the measured time of small-1"));
+    assert_eq!(runs[1].measured.improvement_against.as_deref(), Some("the time of small-1"));
     insta::assert_snapshot!(markdown(&runs).lines().take(6).collect::<Vec<_>>().join("\n"), @r"
     # Runs
 
@@ -181,6 +181,18 @@ fn sound(page: &str) {
     for foreign in ["http:", "https:", "src=", "href=", "url(", "@import", "<script"] {
         assert!(!page.contains(foreign), "{foreign}");
     }
+}
+
+#[test]
+fn a_run_that_used_little_of_its_site_can_still_be_seen() {
+    let mut told = Told::new(SMALL);
+    told.ran("watch", 1.0, 2.0);
+    told.over(3.0, Outcome::Done);
+    let page = page(&[of(&told, None)]);
+    assert!(page.contains("capacity 8, beyond this chart") && !page.contains("class=\"capacity\""), "{page}");
+    assert!(page.contains("No task held any of the 4 GPUs."), "{page}");
+    // Half a core of 0.55: the band is ten elevenths of 186 high.
+    assert!(page.contains("v-1691"), "{page}");
 }
 
 #[test]

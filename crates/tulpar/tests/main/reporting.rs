@@ -61,7 +61,7 @@ fn a_report_is_a_page_and_a_summary() {
     let page = scene.read("report-study-1.html");
     assert!(page.starts_with("<!DOCTYPE html>") && page.ends_with("</html>\n"), "{page}");
     assert_eq!(page.matches("<svg").count(), 2);
-    for word in ["capacity 126<", "capacity 18<", "simulate", "train", "watch", "not recorded"] {
+    for word in ["capacity 126", "capacity 18", "simulate", "train", "watch", "not recorded"] {
         assert!(page.contains(word), "{word}");
     }
 }
@@ -115,6 +115,17 @@ fn what_was_forecast_stands_beside_what_was_measured() {
     let said = scene.tulpar("report --markdown").done();
     assert!(said.err.contains("forecast.json is passed over"), "{said}");
     assert!(said.out.contains("not recorded"), "{said}");
+}
+
+#[test]
+fn clusters_are_shown_as_the_tasks_that_they_hold() {
+    let scene = ran();
+    scene.tulpar("run --site summit --cluster horizontal=3 --no-cache").done();
+    let report = scene.tulpar("report --json").done().json();
+    let kinds: Vec<&str> =
+        report[0]["sets"].as_array().unwrap().iter().map(|set| set["name"].as_str().unwrap()).collect();
+    assert_eq!(kinds, ["simulate", "watch", "train"]);
+    assert_eq!(report[0]["sets"][0]["ran"], 2);
 }
 
 #[test]
