@@ -45,7 +45,7 @@ impl Chart<'_> {
         let x = |seconds: f64| LEFT + wide * if until > 0.0 { seconds / until } else { 0.0 };
         let y = |value: f64| TOP + high * (1.0 - value / top);
         let mut svg = format!(
-            "<svg class=\"chart\" viewBox=\"0 0 {WIDTH} {HEIGHT}\" role=\"img\" aria-label=\"{} over time\">\n",
+            "<div class=\"wide\"><svg class=\"chart\" viewBox=\"0 0 {WIDTH} {HEIGHT}\" role=\"img\" aria-label=\"{} over time\">\n",
             self.what
         );
         let bottom = TOP + high;
@@ -92,7 +92,7 @@ impl Chart<'_> {
         self.time_axis(&mut svg, until, &x, bottom);
         let _ = writeln!(
             svg,
-            "<text class=\"title\" transform=\"translate(14 {:.1}) rotate(-90)\" text-anchor=\"middle\">{}</text>\n</svg>",
+            "<text class=\"title\" transform=\"translate(14 {:.1}) rotate(-90)\" text-anchor=\"middle\">{}</text>\n</svg></div>\n",
             TOP + high / 2.0,
             self.what
         );

@@ -42,7 +42,7 @@ dd { margin: 0; overflow-wrap: anywhere; }
 .legend { list-style: none; display: flex; flex-wrap: wrap; gap: 4px 18px; margin: 0 0 8px; padding: 0; font-size: 13.5px; }
 .legend li { display: flex; align-items: center; gap: 7px; overflow-wrap: anywhere; }
 .swatch { width: 13px; height: 13px; border-radius: 3px; flex: none; background: currentColor; }
-.chart { display: block; width: 100%; height: auto; margin: 0 0 10px; }
+.chart { display: block; width: 100%; min-width: 620px; height: auto; margin: 0 0 10px; }
 .chart text { font-family: system-ui, sans-serif; fill: var(--soft); font-variant-numeric: tabular-nums; }
 .tick { font-size: 12px; }
 .title { font-size: 12.5px; }
