@@ -159,13 +159,23 @@ impl Walk<'_> {
         Ok(Some(Origin { run: from, version: None, attempt: None }))
     }
 
+    /// Which way of doing it made what the run has of a job; its own if it was not done here.
+    fn variant(&self, job: JobId) -> Result<u32, Failure> {
+        let engine = &self.replayed.engine;
+        if engine.plan().task(engine.graph().set_of(job)).variants.is_empty() {
+            return Ok(0);
+        }
+        let history = crate::history::of(&self.replayed, job)?;
+        Ok(history.attempts.last().map_or(0, |attempt| attempt.variant))
+    }
+
     fn how(&mut self, job: JobId, origin: Option<&Origin>, depth: u32) -> Result<How, Failure> {
         let attempt = origin.and_then(|origin| origin.attempt.as_ref());
         let engine = &self.replayed.engine;
         let first = AttemptId { job, n: 1 };
         let spec: JobSpec = engine
             .spec_context()
-            .spec(first, 0, engine.request(job), "", Vec::new())
+            .spec(first, self.variant(job)?, engine.request(job), "", Vec::new())
             .map_err(|error| Failure::Bug(format!("a job that ran has no command: {error}")))?;
         let plan = engine.plan();
         let software = [&spec.container, &spec.venv, &spec.conda]

@@ -44,8 +44,9 @@ impl History {
         match event {
             Event::Missed { reason, .. } => self.reason = Some(reason.clone()),
             Event::Reused { run, .. } => self.reused = Some(run.clone()),
-            Event::Submitted { attempt, request, placement, .. } => {
-                self.attempts.push(submitted(replayed, *attempt, request, placement));
+            Event::Submitted { attempt, request, placement, variant } => {
+                let view = AttemptView { variant: *variant, ..submitted(replayed, *attempt, request, placement) };
+                self.attempts.push(view);
             }
             Event::Started { attempt } => {
                 if let Some(view) = self.attempt(*attempt) {
@@ -92,6 +93,7 @@ fn submitted(replayed: &Replayed, attempt: AttemptId, request: &Request, placeme
         .collect();
     AttemptView {
         attempt: attempt.n,
+        variant: 0,
         node: names.join(", "),
         gpus,
         request: request.clone(),

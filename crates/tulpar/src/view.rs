@@ -7,7 +7,7 @@ use tulpar_core::calendar::Date;
 use tulpar_core::engine::State;
 use tulpar_core::event::{Blame, Change, KeyPart, Reason};
 use tulpar_core::job::{Ending, MemberReport, ScriptReport, TransferKind, TransferReport, Usage};
-use tulpar_core::resources::Request;
+use tulpar_core::resources::{Named, Request};
 use tulpar_core::units::{Bytes, Timestamp};
 
 /// A point in time that other programs read as RFC 3339 and people as `2025-11-15 20:57:03 UTC`.
@@ -59,11 +59,13 @@ pub(crate) fn request_words(request: &Request) -> String {
     if request.memory.0 > 0 {
         parts.push(format!("{} of memory", request.memory));
     }
-    match request.gpus {
-        0 => {}
-        1 => parts.push("1 GPU".to_owned()),
-        many => parts.push(format!("{many} GPUs")),
+    match (request.gpus, request.gpu_share) {
+        (0, _) => {}
+        (1, share @ 1..) => parts.push(format!("{} of a GPU", f64::from(share) / 1000.0)),
+        (1, 0) => parts.push("1 GPU".to_owned()),
+        (many, _) => parts.push(format!("{many} GPUs")),
     }
+    parts.extend(named_words(&request.named));
     if let Some(time) = request.time {
         parts.push(format!("{} of time", duration(time)));
     }
@@ -71,6 +73,11 @@ pub(crate) fn request_words(request: &Request) -> String {
         parts.push(format!("on {} nodes", request.nodes));
     }
     parts.join(", ")
+}
+
+/// `0.5 fpga`, `1 matlab`
+pub(crate) fn named_words(named: &Named) -> impl Iterator<Item = String> + '_ {
+    named.iter().map(|(name, amount)| format!("{} {name}", f64::from(*amount) / 1000.0))
 }
 
 /// What was used, as a share of one core: 250 % is two and a half cores.
@@ -152,6 +159,9 @@ fn around_difference(before: &str, now: &str) -> (String, String) {
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct AttemptView {
     pub(crate) attempt: u32,
+    /// Which way of doing it was taken: 0 is the task's own.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub(crate) variant: u32,
     pub(crate) node: String,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(crate) gpus: Vec<String>,
@@ -174,6 +184,15 @@ pub(crate) struct AttemptView {
     pub(crate) next: Option<Request>,
 }
 
+fn is_zero(number: &u32) -> bool {
+    *number == 0
+}
+
+/// `, variant 2`; nothing when the task was done in its own way.
+pub(crate) fn variant_words(variant: u32) -> String {
+    if variant == 0 { String::new() } else { format!(", variant {variant}") }
+}
+
 impl AttemptView {
     /// Its ending and what it used, in one line.
     pub(crate) fn line(&self) -> String {
@@ -190,7 +209,7 @@ impl AttemptView {
         if !self.gpus.is_empty() {
             text.push_str(&format!(" with GPU {}", self.gpus.join(",")));
         }
-        text.push_str(&format!(" (asked for {})", request_words(&self.request)));
+        text.push_str(&format!(" (asked for {}{})", request_words(&self.request), variant_words(self.variant)));
         text
     }
 

@@ -8,11 +8,12 @@ use serde::Serialize;
 use std::path::Path;
 use std::process::ExitCode;
 use tulpar_core::catalogue::{Catalogue, DataConfiguration, Link, Store};
-use tulpar_core::resources::Capacity;
-use tulpar_core::site::Site;
+use tulpar_core::resources::{Capacity, Named};
+use tulpar_core::site::{Site, SiteModel};
 use tulpar_core::units::Bytes;
 
 use crate::trial::{self, Finding, Verdict};
+use crate::view::named_words;
 
 #[derive(Serialize)]
 struct SiteView {
@@ -33,6 +34,11 @@ struct SiteView {
     staging: Option<String>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     containers: Vec<String>,
+    /// What the whole site has once, in thousandths.
+    #[serde(skip_serializing_if = "Named::is_empty")]
+    shared: Named,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    model: Option<SiteModel>,
     /// Those that begin or end here.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     links: Vec<LinkView>,
@@ -99,6 +105,8 @@ fn view(site: &Site, links: &[Link]) -> SiteView {
         storage: site.storage.clone(),
         staging: site.staging.clone(),
         containers: site.containers.clone(),
+        shared: site.named.clone(),
+        model: site.model.clone(),
         links: links
             .map(|link| LinkView {
                 to: if link.from == site.name { link.to.clone() } else { link.from.clone() },
@@ -141,6 +149,14 @@ fn show(sites: &[SiteView]) {
         ));
     }
     for site in sites {
+        for group in site.groups.iter().filter(|group| !group.capacity.named.is_empty()) {
+            let named: Vec<String> = named_words(&group.capacity.named).collect();
+            print::line(&format!("{}: {} on each node from {} on", site.site, named.join(", "), group.first));
+        }
+        if !site.shared.is_empty() {
+            let named: Vec<String> = named_words(&site.shared).collect();
+            print::line(&format!("{}: {} for the whole site", site.site, named.join(", ")));
+        }
         data_of(site).iter().for_each(|line| print::line(&format!("{}: {line}", site.site)));
     }
 }

@@ -6,7 +6,7 @@ use crate::failure::{Exit, Failure};
 use crate::print;
 use crate::progress;
 use crate::replay::{self, Named, Replayed};
-use crate::view::{Moment, count, request_words, usage_words};
+use crate::view::{Moment, count, request_words, usage_words, variant_words};
 use serde::Serialize;
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -117,8 +117,9 @@ fn words(replayed: &Replayed, entry: &Entry) -> String {
         Event::Reused { run, outputs, .. } => {
             format!("reused from {run}: {}", count(outputs.len(), "file"))
         }
-        Event::Submitted { attempt, request, placement, .. } => {
-            format!("attempt {} submitted to {} for {}", attempt.n, place(replayed, placement), request_words(request))
+        Event::Submitted { attempt, request, placement, variant } => {
+            let asked = format!("{}{}", request_words(request), variant_words(*variant));
+            format!("attempt {} submitted to {} for {asked}", attempt.n, place(replayed, placement))
         }
         Event::Started { attempt } => format!("attempt {} started", attempt.n),
         Event::Held { attempt, reason } => format!("attempt {} held by the site: {reason}", attempt.n),

@@ -29,6 +29,12 @@ fn the_variant_that_the_site_can_run_is_run_and_its_result_is_that_of_the_task()
     let scene = scene(EITHER);
     scene.tulpar("run --site cores").done();
     assert_eq!(scene.read("results/model.txt"), "3 cores, 0 devices\n");
+    let made = scene.tulpar("lineage results/model.txt").done();
+    assert!(made.out.contains("cores,"), "the command of the variant: {made}");
+    for verb in ["explain", "story"] {
+        let told = scene.tulpar(&format!("{verb} train")).done();
+        assert!(told.out.contains("3 cpus, variant 1"), "{told}");
+    }
     let said = scene.tulpar("run --site devices").done();
     assert!(said.err.contains("1 reused"), "{said}");
     scene.tulpar("run --site devices --force train").done();
@@ -73,6 +79,10 @@ fn licences_devices_and_limits_of_sets_bound_how_many_run_at_once() {
         scene.tulpar(&format!("run --no-cache --site {site}")).done();
         assert_eq!(at_once(&scene), expected, "{asks}");
     }
+    let told = scene.tulpar("explain 'one[i=3]'").done();
+    assert!(told.out.contains("asked for 0.25 cpus, 0.3 of a GPU"), "{told}");
+    let told = scene.tulpar("sites").done();
+    assert!(told.out.contains("cores: 1 licence for the whole site\n"), "{told}");
     let logs = scene.tulpar("logs 'one[i=3]'").done();
     assert!(logs.out.contains("3 0\n"), "the shares are of the same device: {logs}");
     workflow("resources: {licens: 1}");
@@ -105,7 +115,7 @@ fn modes_with_barriers_keep_iterations_and_ranks_apart() {
         said.err.lines().filter(|line| line.starts_with("start ") || line.starts_with("done ")).collect();
     let place = |word: &str, task: &str| {
         let line = |line: &&str| line.starts_with(word) && line.contains(task);
-        events.iter().position(|event| line(event)).unwrap_or_else(|| panic!("no {word} of {task}: {said}"))
+        events.iter().position(line).unwrap_or_else(|| panic!("no {word} of {task}: {said}"))
     };
     for round in 0..2 {
         let trained = place("done", &format!("train[round={round}]"));
