@@ -180,9 +180,11 @@ impl Model {
     }
 }
 
-/// What a plan says of how long its tasks take. Work on files takes no time of its own: the network does.
+/// What a plan says of how long its tasks take: what was declared, else what earlier runs showed. Work on files takes no
+/// time of its own: the network does.
 pub fn declared(plan: &Plan) -> Vec<Option<Duration>> {
-    plan.workflow.tasks.iter().map(declared_of).collect()
+    let earlier = plan.expected.iter().copied().chain(std::iter::repeat(None));
+    plan.workflow.tasks.iter().zip(earlier).map(|(task, earlier)| declared_of(task).or(earlier)).collect()
 }
 
 fn declared_of(task: &Task) -> Option<Duration> {

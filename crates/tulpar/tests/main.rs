@@ -23,6 +23,7 @@ mod main {
     mod pretended;
     mod reporting;
     mod reuse;
+    mod simulate;
     mod together;
     mod wfformat;
 }

@@ -147,3 +147,34 @@ fn the_commands_about_reports_and_exports_work() {
     assert!(scene.read("both.html").contains("<h1>Runs</h1>"));
     assert!(scene.read("run.json").contains("\"schemaVersion\": \"1.5\""));
 }
+
+#[test]
+fn the_commands_about_simulation_work() {
+    let text = document("docs/simulation.md");
+    let scene = Scene::new(&blocks(&text, "yaml")[0]);
+    let commands: Vec<&str> = text
+        .lines()
+        .filter_map(|line| line.strip_prefix("    tulpar "))
+        .map(|line| line.split("  #").next().unwrap_or(line).trim())
+        .collect();
+    assert!(commands.len() >= 11, "{commands:?}");
+    for command in commands {
+        // This machine may have no GPU, so that the tasks fit nowhere on it.
+        match command {
+            "simulate" => drop(scene.tulpar("simulate --gpus 1 --cpus 32").done()),
+            command => drop(scene.tulpar(command).done()),
+        }
+    }
+    // What the tables say can be typed.
+    let mut count = 0;
+    for line in text.lines().filter(|line| line.starts_with("| `--")) {
+        let cell = line.split('|').nth(1).unwrap_or_default();
+        for option in cell.split('`').skip(1).step_by(2) {
+            // Tasks may fail where failures are simulated.
+            let said = scene.tulpar(&format!("simulate --cpus 2672 --nodes 16 --gpus 96 --no-save {option}"));
+            assert!(matches!(said.code, Some(0 | 1)), "{said}");
+            count += 1;
+        }
+    }
+    assert!(count >= 12, "only {count} options were found");
+}

@@ -8,7 +8,7 @@ use crate::verbs::prepare::{self, Surveyed};
 use crate::{earlier, planning, print, replay, settings};
 use std::path::Path;
 use std::time::Duration;
-use tulpar_core::catalogue::Catalogue;
+use tulpar_core::catalogue::{Catalogue, LOCAL};
 use tulpar_core::diagnostic::{Diagnostic, MORE, Severity};
 use tulpar_core::engine::Policy;
 use tulpar_core::event::Event;
@@ -56,7 +56,7 @@ fn of_file(surveyed: Surveyed, arguments: &SimulateArguments) -> Result<Source, 
     let mut plan = plan.filter(|_| !findings::any_error(&now)).ok_or(Failure::Findings)?;
     let site = chosen(arguments, &catalogue)?;
     if arguments.planning.any() {
-        plan.site = site.clone();
+        plan.site = super::site::site(&site, &arguments.varied.resources)?;
         plan = planned(&project, plan, &catalogue, arguments)?;
     }
     let mut runtimes = tulpar_sim::declared(&plan);
@@ -67,6 +67,7 @@ fn of_file(surveyed: Surveyed, arguments: &SimulateArguments) -> Result<Source, 
             *runtime = runtime.or_else(|| Duration::try_from_secs_f64(before?.seconds).ok());
         }
     }
+    plan.expected.clone_from(&runtimes);
     let workflow_file = file.display().to_string();
     Ok(Source { project, workflow_file, plan, catalogue, site, runtimes })
 }
@@ -87,13 +88,19 @@ fn planned(
     arguments: &SimulateArguments,
 ) -> Result<Plan, Failure> {
     let sites: Vec<String> = arguments.workflow.site.iter().cloned().collect();
+    // The planner chooses among the sites that it knows: the one that was said takes the place of the one at hand.
+    let mut catalogue = catalogue.clone();
+    let name = sites.first().map_or(LOCAL, String::as_str);
+    if let Some(known) = catalogue.sites.iter_mut().find(|site| site.name == name) {
+        known.nodes = plan.site.nodes.clone();
+    }
     let options = arguments.planning.options(Options::default(), &sites);
     let known = Known { runtimes: earlier::runtimes(project), images: earlier::image_sizes(project, &plan) };
     let policy = Policy { cache: false, ..Policy::default() };
     let name = plan.workflow.name.clone();
-    let laid_out = lay_out(project, plan, policy, catalogue, &options, &known)?;
+    let laid_out = lay_out(project, plan, policy, &catalogue, &options, &known)?;
     print::note(&format!("planned with {}", planning::words(&options).join(", ")));
-    executable(project, &name, laid_out, catalogue, &options)
+    executable(project, &name, laid_out, &catalogue, &options)
 }
 
 /// A run once more: its own plan, and its tasks as long as they took.
@@ -122,5 +129,6 @@ fn of_run(project: Project, run: RunFolder, arguments: &SimulateArguments) -> Re
             *runtime = Some(sum / count);
         }
     }
+    plan.expected.clone_from(&runtimes);
     Ok(Source { project, workflow_file: replayed.workflow_file, plan, catalogue, site, runtimes })
 }
