@@ -40,6 +40,9 @@ pub struct JobSpec {
     /// Devices this attempt may use, as `CUDA_VISIBLE_DEVICES` names them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub gpus: Vec<String>,
+    /// Cores of the node that are its own, counted from 0 among those that Tulpar may use there; none: any.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub cores: Vec<u16>,
     /// Name of the node that the scheduler chose.
     pub node: String,
     /// More than one command: files to be pulled and pushed, several tasks, or work on files alone.

@@ -139,6 +139,7 @@ fn spec(job: usize) -> JobSpec {
         limits: Limits::default(),
         milli_cpus: 1000,
         gpus: Vec::new(),
+        cores: Vec::new(),
         node: "here".into(),
         script: None,
     }

@@ -100,6 +100,10 @@ pub(crate) fn variables(
     }
     // Empty means no device: a task that did not ask for a GPU must not take one from a task that did.
     variables.insert("CUDA_VISIBLE_DEVICES".into(), spec.gpus.join(","));
+    if !spec.cores.is_empty() {
+        let cores: Vec<String> = spec.cores.iter().map(u16::to_string).collect();
+        variables.insert("TULPAR_CORES".into(), cores.join(","));
+    }
     for (name, value) in &spec.variables {
         variables.insert(name.clone(), value.clone());
     }

@@ -96,6 +96,7 @@ impl Guard {
             apart: Apart::Session,
             mark: None,
             open_files: None,
+            cpus: None,
         });
         let child = child.map_err(|error| match error {
             SpawnError::Clone(error)

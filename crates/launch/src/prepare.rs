@@ -350,6 +350,7 @@ impl Command<'_> {
             apart: Apart::Group,
             mark: Some(marker.limit()),
             open_files: Some(self.shared.open_files),
+            cpus: spawn::cpus_at(&self.spec.cores),
         })
     }
 }

@@ -24,6 +24,8 @@ pub(crate) struct Program<'a> {
     pub(crate) mark: Option<u64>,
     /// Soft limit of open files that the program shall see.
     pub(crate) open_files: Option<u64>,
+    /// The only CPUs that it may run on.
+    pub(crate) cpus: Option<libc::cpu_set_t>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -69,6 +71,7 @@ struct Orders {
     apart: Apart,
     mark: Option<u64>,
     open_files: Option<u64>,
+    cpus: Option<libc::cpu_set_t>,
     failed: i32,
     error: i32,
 }
@@ -95,6 +98,7 @@ pub(crate) fn spawn(program: &Program<'_>) -> Result<Child, SpawnError> {
         apart: program.apart,
         mark: program.mark,
         open_files: program.open_files,
+        cpus: program.cpus,
         failed: 0,
         error: 0,
     };
@@ -171,6 +175,9 @@ extern "C" fn child(orders: *mut libc::c_void) -> libc::c_int {
         if let Some(limit) = (*orders).open_files {
             lower(libc::RLIMIT_NOFILE as libc::c_int, limit);
         }
+        if let Some(cpus) = &(*orders).cpus {
+            libc::sched_setaffinity(0, size_of::<libc::cpu_set_t>(), cpus);
+        }
         // Handlers would be reset by execve, but a signal may come between the unblocking and that.
         // SIGPIPE is ignored in Rust programs; others do not expect it so.
         let mut action: libc::sigaction = std::mem::zeroed();
@@ -216,5 +223,25 @@ unsafe fn fail(orders: *mut Orders, step: Step) -> ! {
         ptr::write_volatile(&raw mut (*orders).error, *libc::__errno_location());
         ptr::write_volatile(&raw mut (*orders).failed, step as i32);
         libc::_exit(127)
+    }
+}
+
+/// The CPUs that this process may use at these positions; `None` when it has not so many, as on a pretended node.
+pub(crate) fn cpus_at(positions: &[u16]) -> Option<libc::cpu_set_t> {
+    if positions.is_empty() {
+        return None;
+    }
+    // SAFETY: an all-zero set is a valid one; the calls write no more than its size.
+    unsafe {
+        let mut usable: libc::cpu_set_t = std::mem::zeroed();
+        if libc::sched_getaffinity(0, size_of::<libc::cpu_set_t>(), &mut usable) != 0 {
+            return None;
+        }
+        let usable: Vec<usize> = (0..libc::CPU_SETSIZE as usize).filter(|cpu| libc::CPU_ISSET(*cpu, &usable)).collect();
+        let mut chosen: libc::cpu_set_t = std::mem::zeroed();
+        for position in positions {
+            libc::CPU_SET(*usable.get(usize::from(*position))?, &mut chosen);
+        }
+        Some(chosen)
     }
 }

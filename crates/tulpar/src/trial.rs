@@ -175,6 +175,7 @@ fn spec() -> JobSpec {
         limits: Limits::default(),
         milli_cpus: 1000,
         gpus: Vec::new(),
+        cores: Vec::new(),
         node: "local".into(),
         script: None,
     }

@@ -8,7 +8,7 @@ use super::reserve::Reservation;
 use super::{Engine, Step};
 use crate::event::{Action, Blame, Event, Share, Stopping};
 use crate::ids::{AttemptId, JobId, NodeId, SetId};
-use crate::job::{Ending, Report, Usage};
+use crate::job::{Ending, JobSpec, Report, Usage};
 use crate::resources::Request;
 use crate::units::Timestamp;
 use std::collections::BTreeSet;
@@ -217,7 +217,8 @@ impl Engine {
         let spec = (!self.imagined).then(|| {
             let node = &self.plan().site.nodes[share.node.index()].name;
             let gpus = self.nodes.names_gpu(share);
-            self.spec_context().spec(attempt, variant, &request, node, gpus)
+            let cores = share.cores.clone();
+            self.spec_context().spec(attempt, variant, &request, node, gpus).map(|spec| JobSpec { cores, ..spec })
         });
         self.record(now, Event::Submitted { attempt, request, placement, variant }, step);
         match spec {

@@ -385,6 +385,7 @@ impl<'a> Names<'a> {
             limits: Limits { memory: request.memory, time: request.time, grace: self.task.settings.grace },
             milli_cpus: request.milli_cpus,
             gpus,
+            cores: Vec::new(),
             node: node.to_owned(),
             script: None,
         })

@@ -39,6 +39,7 @@ fn spec(job: u32, line: &str) -> Box<JobSpec> {
         limits: Limits { grace: Some(Duration::from_secs(2)), ..Limits::default() },
         milli_cpus: 1000,
         gpus: Vec::new(),
+        cores: Vec::new(),
         node: "here".into(),
         script: None,
     })

@@ -117,3 +117,21 @@ fn a_virtual_environment_has_its_programs_first() {
         format!("mine {} train\n", scene.path("env").display())
     );
 }
+
+#[test]
+fn a_pinned_task_runs_on_its_own_cores_and_knows_them() {
+    let mut scene = Scene::new();
+    let mut spec = shell("grep Cpus_allowed_list /proc/self/status; echo $TULPAR_CORES");
+    spec.cores = vec![1];
+    assert_eq!(scene.run(spec).ending, Ending::Exit(0));
+    // A node that only pretends to have so many cores pins nothing.
+    let mut pretended = shell("grep -c Cpus_allowed_list /proc/self/status");
+    pretended.attempt = attempt(2, 1);
+    pretended.cores = vec![1, 9999];
+    assert_eq!(scene.run(pretended).ending, Ending::Exit(0));
+    scene.close();
+    let stdout = fs::read_to_string(scene.path("attempts/0/1.1/stdout")).unwrap();
+    let cpus = stdout.lines().next().and_then(|line| line.split_whitespace().nth(1)).unwrap();
+    assert!(cpus.parse::<u32>().is_ok(), "one CPU, not {cpus}");
+    assert_eq!(stdout.lines().nth(1), Some("1"));
+}

@@ -133,6 +133,7 @@ pub(super) fn spec(command: CommandLine) -> JobSpec {
         limits: Limits::default(),
         milli_cpus: 1000,
         gpus: Vec::new(),
+        cores: Vec::new(),
         node: "here".into(),
         script: None,
     }
