@@ -36,6 +36,12 @@ struct StatusView {
     simulated: bool,
     seconds: f64,
     resumed: u32,
+    /// Seconds that are left, as a rollout of the rest says, when it runs and durations are known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    left_seconds: Option<f64>,
+    /// Seconds that are left at least, whatever the order.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    least_left_seconds: Option<f64>,
     version: String,
     site: String,
     /// How many tasks are in each state.
@@ -253,7 +259,11 @@ fn view(replayed: &Replayed, used: &[Used], failures: &BTreeMap<JobId, String>) 
             });
         }
     }
+    let now = replay::now();
+    let forecast = driven.then(|| engine.forecast(now)).flatten();
     StatusView {
+        left_seconds: forecast.map(|forecast| forecast.end.since(now).as_secs_f64()),
+        least_left_seconds: forecast.map(|forecast| forecast.bound.since(now).as_secs_f64()),
         run: replayed.folder.name.clone(),
         workflow: plan.workflow.name.clone(),
         workflow_file: replayed.workflow_file.clone(),
@@ -358,6 +368,10 @@ fn show(view: &StatusView, tasks: bool) {
     }
     let total: u32 = view.tasks.values().sum();
     print::line(&format!("{}: {}", count(total as usize, "task"), parts.join(", ")));
+    if let Some((left, least)) = view.left_seconds.zip(view.least_left_seconds) {
+        let words = |seconds: f64| duration(Duration::from_secs_f64(seconds));
+        print::line(&format!("about {} left, as its tasks go; no order needs less than {}", words(left), words(least)));
+    }
     print::line("");
     match (&view.list, tasks) {
         (Some(list), true) => show_tasks(list),
