@@ -5,9 +5,10 @@
 
 #![expect(clippy::print_stdout, reason = "a benchmark prints")]
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
+use tulpar_benches::binary;
 use tulpar_transfer::{ServeOptions, Server};
 
 const SPEED: u64 = 40_000_000;
@@ -108,12 +109,4 @@ fn predicted(tulpar: &Path, how: &str) -> (f64, f64) {
     let view: serde_json::Value = serde_json::from_slice(&output.stdout).expect("JSON");
     let number = |pointer: &str| view.pointer(pointer).and_then(serde_json::Value::as_f64).unwrap_or(f64::NAN);
     (number("/predicted/makespan"), number("/predicted/bytes_moved") / 1e6)
-}
-
-/// The program beside this benchmark, as `cargo build --release` leaves it.
-fn binary() -> PathBuf {
-    let own = std::env::current_exe().expect("this program");
-    let path = own.parent().and_then(Path::parent).expect("a target folder").join("tulpar");
-    assert!(path.is_file(), "{} is missing: run `cargo build --release` first", path.display());
-    path
 }
