@@ -17,6 +17,10 @@ use std::time::Duration;
 /// Reservations at a time: one keeps wide jobs from starving, a few more keep the order among them.
 const MOST_RESERVATIONS: usize = 4;
 
+/// On a large site something is released all the time, and nodes are kept for a job only after others went before it
+/// once for so many nodes. Asking earlier when it could start costs more than it gains.
+const NODES_A_PASS: usize = 64;
+
 /// Classes by how much of the site their workflow holds (where several share it) and by their most urgent job.
 type Candidates = BTreeSet<(std::cmp::Reverse<i32>, u64, Urgency, u32)>;
 
@@ -64,6 +68,11 @@ impl Engine {
                 }
                 continue;
             };
+            for waiting in blocked.iter().take(MOST_RESERVATIONS) {
+                if !reserved.iter().any(|reservation| reservation.class == *waiting) {
+                    self.ready.count_passed(*waiting);
+                }
+            }
             self.start(now, class, (job, set), fit, &mut reserved, step);
             if self.members > 1 {
                 let others: Vec<u32> = candidates.iter().map(|(.., class)| *class).collect();
@@ -123,7 +132,9 @@ impl Engine {
             while *search.reserved_for < search.blocked.len().min(MOST_RESERVATIONS) {
                 let waiting = search.blocked[*search.reserved_for];
                 *search.reserved_for += 1;
-                search.reserved.extend(self.reserve(waiting, search.now));
+                if self.ready.passed(waiting) as usize >= self.nodes.len() / NODES_A_PASS {
+                    search.reserved.extend(self.reserve(waiting, search.now));
+                }
             }
             let end = self.expected_of(set, way as u32).map(|length| search.now.plus(length));
             let reserved = &*search.reserved;
