@@ -42,7 +42,7 @@ pub(crate) enum Verb {
     /// Run a workflow on this machine
     Run(RunArguments),
     /// Run a workflow, or an earlier run once more, in virtual time on a modelled site
-    #[command(after_help = "In place of FILE, the name of a run: its plan, with its tasks as long as they took")]
+    #[command(after_help = "In place of a file, the name of a run: its plan, with its tasks as long as they took")]
     Simulate(Box<SimulateArguments>),
     /// Write a Pegasus workflow in Tulpar's own language
     Import(ImportArguments),
@@ -127,7 +127,7 @@ pub(crate) struct DemoArguments {
 }
 
 /// Which workflow, with which parameters, for which site.
-#[derive(Debug, Args)]
+#[derive(Clone, Debug, Args)]
 pub(crate) struct WorkflowChoice {
     /// The workflow file (default: workflow.yaml)
     #[arg(value_name = "FILE")]
@@ -150,7 +150,7 @@ pub(crate) struct WorkflowChoice {
 }
 
 /// Which files describe the world.
-#[derive(Debug, Default, Args)]
+#[derive(Clone, Debug, Default, Args)]
 pub(crate) struct CatalogueChoice {
     /// A file of sites, instead of sites.yaml beside the workflow and in the configuration folder
     #[arg(long, global = true, value_name = "FILE")]

@@ -2,7 +2,7 @@
 
 use crate::arguments::WorkflowChoice;
 use crate::planning::PlanningArguments;
-use crate::scheduling::SchedulingArguments;
+use crate::scheduling::{SchedulingArguments, SeveralArguments};
 use clap::{Args, Parser};
 use std::time::Duration;
 use tulpar_core::units::{
@@ -14,6 +14,9 @@ use tulpar_sim::{Faults, Spread};
 pub(crate) struct SimulateArguments {
     #[command(flatten)]
     pub(crate) workflow: WorkflowChoice,
+
+    #[command(flatten)]
+    pub(crate) several: SeveralArguments,
 
     /// Keep no run; a sweep never does
     #[arg(long)]

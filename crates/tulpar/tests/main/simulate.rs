@@ -97,6 +97,20 @@ fn a_run_can_be_simulated_again_with_its_tasks_as_long_as_they_took() {
 }
 
 #[test]
+fn several_workflows_share_the_site() {
+    let scene = Scene::new(WORKFLOW);
+    scene.write("other.yaml", &WORKFLOW.replace("study", "other").replace("100 s", "30 s"));
+    let line = "simulate workflow.yaml other.yaml --cpus 8 --gpus 2 --nodes 2 --json --no-save";
+    let json = scene.tulpar(line).done().json();
+    assert_eq!((&json["tasks"], &json["done"]), (&10.into(), &10.into()));
+    // Four times 100 and 30 seconds, and twice 50, on two GPUs.
+    assert!(json["makespan_seconds"].as_f64().unwrap() >= 310.0, "{json}");
+    assert_eq!(json["groups"][2]["name"], "other/simulate");
+    scene.tulpar(&format!("{line} --weights 2")).expect(2);
+    scene.tulpar(&format!("{line} --param x=1")).expect(2);
+}
+
+#[test]
 fn the_same_seed_writes_the_same_bytes_and_another_one_does_not() {
     let journal = |seed: u32| {
         let scene = Scene::new(WORKFLOW);

@@ -1,11 +1,13 @@
 //! What is simulated: a workflow file of any format, or the plan of an earlier run; and how long its tasks take.
 
+use crate::arguments::WorkflowChoice;
 use crate::failure::Failure;
 use crate::findings::{self, Text};
 use crate::simulation::SimulateArguments;
 use crate::verbs::executable::{executable, lay_out};
 use crate::verbs::prepare::{self, Surveyed};
 use crate::{earlier, planning, print, replay, settings};
+use std::collections::BTreeSet;
 use std::path::Path;
 use std::time::Duration;
 use tulpar_core::catalogue::{Catalogue, LOCAL};
@@ -15,6 +17,7 @@ use tulpar_core::event::Event;
 use tulpar_core::plan::Plan;
 use tulpar_core::planner::{Known, Options};
 use tulpar_core::site::Site;
+use tulpar_core::workflow::{self, Workflow};
 use tulpar_exec::folder::{Project, RunFolder};
 
 pub(super) struct Source {
@@ -32,8 +35,63 @@ pub(super) struct Source {
 /// Findings that matter only when the workflow runs.
 const ONLY_TO_RUN: [&str; 1] = ["P001"];
 
+/// All that were named, as one plan.
 pub(super) fn source(folder: Option<&Path>, arguments: &SimulateArguments) -> Result<Source, Failure> {
-    if let Some(file) = &arguments.workflow.file
+    let several = &arguments.several;
+    if several.more.is_empty() {
+        return one(folder, &arguments.workflow, arguments);
+    }
+    if arguments.planning.any() {
+        return Err(Failure::usage_with(
+            "several workflows cannot be planned together in a simulation",
+            "leave out what is said about planning, or simulate each by itself",
+        ));
+    }
+    if !several.weights.is_empty() && several.weights.len() != several.more.len() + 1 {
+        return Err(Failure::usage_with(
+            format!("`--weights` has {} numbers for {} workflows", several.weights.len(), several.more.len() + 1),
+            "write one number for each workflow, in their order",
+        ));
+    }
+    let wanted = &arguments.workflow.params;
+    let first = settings::workflow_file(folder, &arguments.workflow).ok();
+    let first = arguments.workflow.file.clone().or(first.and_then(|file| Some(file.file_name()?.into())));
+    let files = first.iter().chain(&several.more);
+    let mut sources = Vec::new();
+    let mut known: BTreeSet<String> = BTreeSet::new();
+    for file in files {
+        let path = folder.unwrap_or(Path::new(".")).join(file);
+        let own = match path.is_file() {
+            true => workflow::parameters(&settings::read(&path)?),
+            false => Vec::new(),
+        };
+        let params = wanted.iter().filter(|(name, _)| own.contains(name)).cloned().collect();
+        known.extend(own);
+        let choice = WorkflowChoice { file: Some(file.clone()), params, ..arguments.workflow.clone() };
+        sources.push(one(folder, &choice, arguments)?);
+    }
+    if let Some((name, _)) = wanted.iter().find(|(name, _)| !known.contains(name)) {
+        return Err(Failure::usage(format!("none of the workflows has a parameter `{name}`")));
+    }
+    let runtimes: Vec<Option<Duration>> = sources.iter().flat_map(|source| source.runtimes.iter().copied()).collect();
+    let workflow_file = sources.iter().map(|source| source.workflow_file.as_str()).collect::<Vec<_>>().join(" ");
+    let mut plans = Vec::new();
+    let mut whole: Option<Source> = None;
+    for mut source in sources {
+        plans.push(std::mem::replace(&mut source.plan, Plan::new(Workflow::default(), Vec::new(), Site::default())));
+        whole.get_or_insert(source);
+    }
+    let mut plan = Plan::join(plans, &several.weights);
+    plan.expected.clone_from(&runtimes);
+    match whole {
+        Some(first) => Ok(Source { workflow_file, plan, runtimes, ..first }),
+        None => Err(Failure::usage("no workflow was named")),
+    }
+}
+
+/// A file, or a run of this folder.
+fn one(folder: Option<&Path>, choice: &WorkflowChoice, arguments: &SimulateArguments) -> Result<Source, Failure> {
+    if let Some(file) = &choice.file
         && !folder.unwrap_or(Path::new(".")).join(file).exists()
         && let Some(name) = file.to_str()
         && let Ok(project) = replay::project(folder)
@@ -41,8 +99,7 @@ pub(super) fn source(folder: Option<&Path>, arguments: &SimulateArguments) -> Re
     {
         return of_run(project, run, arguments);
     }
-    let site = arguments.workflow.site.as_deref();
-    of_file(prepare::survey(folder, &arguments.workflow, site)?, arguments)
+    of_file(prepare::survey(folder, choice, choice.site.as_deref())?, arguments)
 }
 
 fn of_file(surveyed: Surveyed, arguments: &SimulateArguments) -> Result<Source, Failure> {
