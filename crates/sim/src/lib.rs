@@ -3,13 +3,16 @@
 //! The [`World`] plays site, launcher, cache and network, as a [`Model`] says they are. It knows nothing of real
 //! executors, files or threads.
 
+pub mod advice;
 mod hazards;
 mod model;
 mod random;
+mod setting;
 mod summary;
 mod world;
 
 pub use model::{DEFAULT_RUNTIME, Faults, Model, Network, Runtimes, Spread, declared};
+pub use setting::{Setting, Simulated};
 pub use summary::{Group, Summary};
 pub use world::World;
 

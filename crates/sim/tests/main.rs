@@ -3,6 +3,7 @@
 #![expect(clippy::disallowed_methods, clippy::disallowed_types, reason = "tests may touch the world")]
 
 mod main {
+    mod advice;
     mod generate;
     mod modelled;
     mod planned;

@@ -1,6 +1,7 @@
 //! What can be typed, and its help. One definition gives parsing, help text and shell completion.
 
 use crate::planning::PlanningArguments;
+use crate::prediction::PredictArguments;
 use crate::reporting::{ExportArguments, ReportArguments};
 use crate::scheduling::{SchedulingArguments, SeveralArguments};
 use crate::simulation::SimulateArguments;
@@ -44,6 +45,9 @@ pub(crate) enum Verb {
     /// Run a workflow, or an earlier run once more, in virtual time on a modelled site
     #[command(after_help = "In place of a file, the name of a run: its plan, with its tasks as long as they took")]
     Simulate(Box<SimulateArguments>),
+    /// Say how long a workflow will take on a site in every mode, why, and what would make it faster
+    #[command(after_help = "In place of FILE, the name of a run: its plan, with its tasks as long as they took")]
+    Predict(Box<PredictArguments>),
     /// Write a Pegasus workflow in Tulpar's own language
     Import(ImportArguments),
     /// Go on with a run that was interrupted, killed or failed

@@ -2,6 +2,7 @@
 
 use crate::projection;
 use std::collections::BTreeMap;
+use std::time::Duration;
 use tulpar_core::plan::Plan;
 use tulpar_core::planner::Earlier;
 use tulpar_exec::folder::Project;
@@ -21,6 +22,19 @@ pub(crate) fn image_sizes(project: &Project, plan: &Plan) -> BTreeMap<String, u6
         }
     }
     sizes
+}
+
+/// The same, unless so much was written since the last question that one would wait for the answer.
+fn runtimes_at_hand(project: &Project) -> BTreeMap<String, Earlier> {
+    const MOST_BYTES: u64 = 64 << 20;
+    let told = std::fs::metadata(project.store()).and_then(|about| about.modified()).ok();
+    let runs = std::fs::read_dir(project.runs()).into_iter().flatten().flatten();
+    let journals = runs.filter_map(|run| {
+        let name = run.file_name();
+        std::fs::metadata(project.folder_of(name.to_str()?).journal()).ok()
+    });
+    let news = journals.filter(|about| about.modified().ok() > told).map(|about| about.len());
+    if news.sum::<u64>() > MOST_BYTES { BTreeMap::new() } else { runtimes(project) }
 }
 
 /// How long tasks took before: of each run the mean of a task set, of the runs the median. Nothing when the store
@@ -45,4 +59,29 @@ pub(crate) fn runtimes(project: &Project) -> BTreeMap<String, Earlier> {
         Earlier { seconds: seconds[seconds.len() / 2], runs: seconds.len() as u32 }
     };
     found.into_iter().map(|(name, seconds)| (name, median(seconds))).collect()
+}
+
+/// Tells a plan how long its tasks took before, where the workflow itself does not say. Keys of results do not depend
+/// on it: it only decides what is started first.
+pub(crate) fn expect(project: &Project, plan: &mut Plan) {
+    let declared = tulpar_sim::declared(plan);
+    if declared.iter().all(Option::is_some) {
+        return;
+    }
+    let known = runtimes_at_hand(project);
+    let before = |name: &str| Duration::try_from_secs_f64(known.get(name)?.seconds).ok();
+    let of = |(position, declared): (usize, &Option<Duration>)| match declared {
+        Some(_) => None,
+        None => {
+            let task = &plan.workflow.tasks[position];
+            // Of a workflow that now shares a run, the runs that it had to itself say as much.
+            let alone = task.name.split_once('/').map(|(_, name)| name);
+            let program = task.settings.hints.program.as_deref();
+            before(&task.name).or_else(|| before(alone?)).or_else(|| before(program?))
+        }
+    };
+    let expected: Vec<Option<Duration>> = declared.iter().enumerate().map(of).collect();
+    if expected.iter().any(Option::is_some) {
+        plan.expected = expected;
+    }
 }

@@ -20,6 +20,7 @@ mod main {
     mod pegasus;
     mod plan;
     mod planned;
+    mod predict;
     mod pretended;
     mod reporting;
     mod reuse;

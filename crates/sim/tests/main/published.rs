@@ -14,9 +14,9 @@ use tulpar_core::workflow::*;
 use tulpar_sim::{Model, Runtimes, Simulation, World, declared};
 
 /// Name, tasks, cores, GPUs, seconds, iteration, what it needs.
-type Row<'a> = (&'a str, i64, u32, u32, f64, Option<u32>, &'a [&'a str]);
+pub(crate) type Row<'a> = (&'a str, i64, u32, u32, f64, Option<u32>, &'a [&'a str]);
 
-fn summit(nodes: u32, threads: u32) -> Site {
+pub(crate) fn summit(nodes: u32, threads: u32) -> Site {
     let gpus = (0..6).map(|id| Gpu { id: id.to_string(), memory: Bytes(0), capability: 0 }).collect();
     let capacity = Capacity {
         milli_cpus: threads * 1000,
@@ -29,7 +29,7 @@ fn summit(nodes: u32, threads: u32) -> Site {
     Site::new("summit", (0..nodes).map(node).collect())
 }
 
-fn plan(rows: &[Row<'_>], site: Site) -> Arc<Plan> {
+pub(crate) fn plan(rows: &[Row<'_>], site: Site) -> Arc<Plan> {
     let position: BTreeMap<&str, usize> = rows.iter().enumerate().map(|(index, row)| (row.0, index)).collect();
     let tasks = rows
         .iter()
@@ -71,7 +71,7 @@ fn mode(mode: Mode) -> Policy {
     Policy { mode, cache: false, ..Policy::default() }
 }
 
-fn deepdrivemd(iterations: u32, site: Site) -> Arc<Plan> {
+pub(crate) fn deepdrivemd(iterations: u32, site: Site) -> Arc<Plan> {
     let names: Vec<[String; 4]> =
         (0..iterations).map(|i| ["sim", "aggr", "train", "infer"].map(|name| format!("{name}{i}"))).collect();
     let needs: Vec<[[&str; 1]; 3]> =
@@ -104,7 +104,7 @@ fn near(found: f64, expected: f64) {
 }
 
 #[test]
-fn deepdrivemd_takes_what_was_published_for_each_mode_and_less_when_nothing_but_data_counts() {
+pub(crate) fn deepdrivemd_takes_what_was_published_for_each_mode_and_less_when_nothing_but_data_counts() {
     let plan = deepdrivemd(3, summit(16, 168));
     near(makespan(&plan, mode(Mode::Sequential)), 1578.0);
     near(makespan(&plan, mode(Mode::Staggered)), 1323.0);

@@ -17,6 +17,7 @@ mod logs;
 mod outputs;
 mod pegasus;
 mod plan;
+mod predict;
 mod prepare;
 mod report;
 mod run;
@@ -29,6 +30,8 @@ mod story;
 mod subworkflow;
 mod together;
 mod transfer;
+
+pub(crate) use simulate::site::model as modelled;
 
 use crate::arguments::{Arguments, Verb};
 use crate::failure::Failure;
@@ -43,6 +46,7 @@ pub(crate) fn run(arguments: Arguments) -> Result<ExitCode, Failure> {
         Verb::Check(check) => check::check(folder, &check),
         Verb::Plan(plan) => plan::plan(folder, &plan),
         Verb::Simulate(simulate) => simulate::simulate(folder, &simulate),
+        Verb::Predict(predict) => predict::predict(folder, &predict),
         Verb::Import(import) => import::import(folder, &import),
         Verb::Run(run) => run::run(folder, &run),
         Verb::Resume(resume) => run::resume(folder, &resume),

@@ -7,12 +7,13 @@ use super::prepare::sets_named;
 use super::together::{Together, together};
 use crate::arguments::{LaunchArguments, ResumeArguments, RunArguments};
 use crate::failure::{Exit, Failure};
-use crate::{earlier, planning, print};
+use crate::{earlier, forecast, planning, print};
 use clap::ValueEnum;
 use std::fs::File;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Command, ExitCode, Stdio};
+use std::sync::Arc;
 use tulpar_core::catalogue::{Catalogue, DataConfiguration};
 use tulpar_core::engine::Policy;
 use tulpar_core::plan::Plan;
@@ -40,11 +41,15 @@ pub(crate) fn run(folder: Option<&Path>, arguments: &RunArguments) -> Result<Exi
             run.put_sandboxes_in(&project.root().join(&scratch.path))?;
         }
     }
+    earlier::expect(&project, &mut plan);
     let workflow_file = files.iter().map(|file| match file.canonicalize() {
         Ok(file) => file.strip_prefix(project.root()).unwrap_or(&file).display().to_string(),
         Err(_) => file.display().to_string(),
     });
     let workflow_file = workflow_file.collect::<Vec<_>>().join(" + ");
+    let plan = Arc::new(plan);
+    forecast::keep(&run, &plan, &policy);
+    let plan = Arc::unwrap_or_clone(plan);
     run.save(&SavedRun { version: VERSION.into(), workflow_file, policy, plan })?;
     if arguments.detach {
         return detach(&project, &run, &arguments.launch);

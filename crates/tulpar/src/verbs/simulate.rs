@@ -3,8 +3,8 @@
 mod imitate;
 mod keep;
 mod show;
-mod site;
-mod source;
+pub(super) mod site;
+pub(super) mod source;
 mod sweep;
 
 use crate::failure::{Exit, Failure};
@@ -13,7 +13,7 @@ use crate::simulation::SimulateArguments;
 use imitate::{Case, Gauge, Imitated};
 use keep::Keeper;
 use show::View;
-use source::Source;
+use source::{Source, Wanted};
 use std::ops::ControlFlow;
 use std::path::Path;
 use std::process::ExitCode;
@@ -24,7 +24,13 @@ use tulpar_core::event::Outcome;
 const USUAL_SEED: u64 = 1;
 
 pub(crate) fn simulate(folder: Option<&Path>, arguments: &SimulateArguments) -> Result<ExitCode, Failure> {
-    let source = source::source(folder, arguments)?;
+    let wanted = Wanted {
+        workflow: &arguments.workflow,
+        several: &arguments.several,
+        planning: &arguments.planning,
+        resources: &arguments.varied.resources,
+    };
+    let source = source::source(folder, &wanted)?;
     let stopped = Arc::new(AtomicBool::new(false));
     for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM, signal_hook::consts::SIGHUP] {
         // A second one ends the program at once, should the first not be heard.

@@ -13,6 +13,7 @@ fn the_help_of_every_verb_is_as_it_was() {
         "import",
         "plan",
         "simulate",
+        "predict",
         "resume",
         "status",
         "explain",

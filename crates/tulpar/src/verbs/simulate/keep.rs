@@ -3,6 +3,7 @@
 use super::imitate::Case;
 use super::show::View;
 use crate::failure::Failure;
+use crate::forecast;
 use crate::verbs::drive::VERSION;
 use std::fs::File;
 use std::io::{BufWriter, Write};
@@ -50,6 +51,7 @@ impl Keeper {
         let path = self.folder.simulation();
         let text = serde_json::to_vec_pretty(view).map_err(|error| Failure::Bug(error.to_string()))?;
         std::fs::write(&path, text).map_err(failed(&path))?;
+        forecast::keep(&self.folder, &case.plan, &case.policy);
         let plan = (*case.plan).clone();
         self.folder.save(&SavedRun { version: VERSION.into(), workflow_file, policy: case.policy.clone(), plan })?;
         self.whole = true;

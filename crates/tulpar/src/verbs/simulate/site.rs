@@ -13,7 +13,7 @@ const WITHOUT_LIMIT: u64 = 1 << 50;
 const MOST_GPUS_A_NODE: u64 = 1000;
 
 /// What is said of resources, over the site that was chosen.
-pub(super) fn site(base: &Site, said: &ResourceArguments) -> Result<Site, Failure> {
+pub(in crate::verbs) fn site(base: &Site, said: &ResourceArguments) -> Result<Site, Failure> {
     let ResourceArguments { cpus, gpus, nodes, memory } = said;
     let mut site = match cpus {
         Some(_) => invented(nodes.unwrap_or(1)),
@@ -77,7 +77,7 @@ fn spread(total: u64, over: usize) -> Vec<u64> {
 }
 
 /// How the site behaves: what it says of itself, and over it what was typed.
-pub(super) fn model(site: &Site, said: &WorldArguments, runtimes: &[Option<Duration>], seed: u64) -> Model {
+pub(crate) fn model(site: &Site, said: &WorldArguments, runtimes: &[Option<Duration>], seed: u64) -> Model {
     let known = site.model.clone().unwrap_or_default();
     let expected = Runtimes::Expected {
         by_set: runtimes.to_vec(),

@@ -3,7 +3,9 @@
 use crate::arguments::WorkflowChoice;
 use crate::failure::Failure;
 use crate::findings::{self, Text};
-use crate::simulation::SimulateArguments;
+use crate::planning::PlanningArguments;
+use crate::scheduling::SeveralArguments;
+use crate::simulation::ResourceArguments;
 use crate::verbs::executable::{executable, lay_out};
 use crate::verbs::prepare::{self, Surveyed};
 use crate::{earlier, planning, print, replay, settings};
@@ -20,26 +22,34 @@ use tulpar_core::site::Site;
 use tulpar_core::workflow::{self, Workflow};
 use tulpar_exec::folder::{Project, RunFolder};
 
-pub(super) struct Source {
-    pub(super) project: Project,
-    pub(super) workflow_file: String,
+pub(in crate::verbs) struct Source {
+    pub(in crate::verbs) project: Project,
+    pub(in crate::verbs) workflow_file: String,
     /// Its site is still to be said.
-    pub(super) plan: Plan,
-    pub(super) catalogue: Catalogue,
+    pub(in crate::verbs) plan: Plan,
+    pub(in crate::verbs) catalogue: Catalogue,
     /// The site that was named, or else the one at hand.
-    pub(super) site: Site,
+    pub(in crate::verbs) site: Site,
     /// Of each task set what is known.
-    pub(super) runtimes: Vec<Option<Duration>>,
+    pub(in crate::verbs) runtimes: Vec<Option<Duration>>,
+}
+
+/// What was typed about it.
+pub(in crate::verbs) struct Wanted<'a> {
+    pub(in crate::verbs) workflow: &'a WorkflowChoice,
+    pub(in crate::verbs) several: &'a SeveralArguments,
+    pub(in crate::verbs) planning: &'a PlanningArguments,
+    pub(in crate::verbs) resources: &'a ResourceArguments,
 }
 
 /// Findings that matter only when the workflow runs.
 const ONLY_TO_RUN: [&str; 1] = ["P001"];
 
 /// All that were named, as one plan.
-pub(super) fn source(folder: Option<&Path>, arguments: &SimulateArguments) -> Result<Source, Failure> {
-    let several = &arguments.several;
+pub(in crate::verbs) fn source(folder: Option<&Path>, arguments: &Wanted<'_>) -> Result<Source, Failure> {
+    let several = arguments.several;
     if several.more.is_empty() {
-        return one(folder, &arguments.workflow, arguments);
+        return one(folder, arguments.workflow, arguments);
     }
     if arguments.planning.any() {
         return Err(Failure::usage_with(
@@ -54,7 +64,7 @@ pub(super) fn source(folder: Option<&Path>, arguments: &SimulateArguments) -> Re
         ));
     }
     let wanted = &arguments.workflow.params;
-    let first = settings::workflow_file(folder, &arguments.workflow).ok();
+    let first = settings::workflow_file(folder, arguments.workflow).ok();
     let first = arguments.workflow.file.clone().or(first.and_then(|file| Some(file.file_name()?.into())));
     let files = first.iter().chain(&several.more);
     let mut sources = Vec::new();
@@ -81,16 +91,26 @@ pub(super) fn source(folder: Option<&Path>, arguments: &SimulateArguments) -> Re
         plans.push(std::mem::replace(&mut source.plan, Plan::new(Workflow::default(), Vec::new(), Site::default())));
         whole.get_or_insert(source);
     }
+    let expected = expected_of(&plans);
     let mut plan = Plan::join(plans, &several.weights);
-    plan.expected.clone_from(&runtimes);
+    plan.expected = expected;
     match whole {
         Some(first) => Ok(Source { workflow_file, plan, runtimes, ..first }),
         None => Err(Failure::usage("no workflow was named")),
     }
 }
 
+/// What earlier runs say of the tasks of several plans, in their order.
+fn expected_of(plans: &[Plan]) -> Vec<Option<Duration>> {
+    let of = |plan: &Plan| {
+        let more = std::iter::repeat(None);
+        plan.expected.iter().copied().chain(more).take(plan.workflow.tasks.len()).collect::<Vec<_>>()
+    };
+    plans.iter().flat_map(of).collect()
+}
+
 /// A file, or a run of this folder.
-fn one(folder: Option<&Path>, choice: &WorkflowChoice, arguments: &SimulateArguments) -> Result<Source, Failure> {
+fn one(folder: Option<&Path>, choice: &WorkflowChoice, arguments: &Wanted<'_>) -> Result<Source, Failure> {
     if let Some(file) = &choice.file
         && !folder.unwrap_or(Path::new(".")).join(file).exists()
         && let Some(name) = file.to_str()
@@ -102,7 +122,7 @@ fn one(folder: Option<&Path>, choice: &WorkflowChoice, arguments: &SimulateArgum
     of_file(prepare::survey(folder, choice, choice.site.as_deref())?, arguments)
 }
 
-fn of_file(surveyed: Surveyed, arguments: &SimulateArguments) -> Result<Source, Failure> {
+fn of_file(surveyed: Surveyed, arguments: &Wanted<'_>) -> Result<Source, Failure> {
     let Surveyed { project, file, text, plan, findings, catalogue, .. } = surveyed;
     let is_later = |code: &str| ONLY_TO_RUN.contains(&code);
     let is_error = |finding: &&Diagnostic| finding.severity == Severity::Error;
@@ -113,37 +133,25 @@ fn of_file(surveyed: Surveyed, arguments: &SimulateArguments) -> Result<Source, 
     let mut plan = plan.filter(|_| !findings::any_error(&now)).ok_or(Failure::Findings)?;
     let site = chosen(arguments, &catalogue)?;
     if arguments.planning.any() {
-        plan.site = super::site::site(&site, &arguments.varied.resources)?;
+        plan.site = super::site::site(&site, arguments.resources)?;
         plan = planned(&project, plan, &catalogue, arguments)?;
     }
-    let mut runtimes = tulpar_sim::declared(&plan);
-    if runtimes.iter().any(Option::is_none) {
-        let known = earlier::runtimes(&project);
-        for (runtime, task) in runtimes.iter_mut().zip(&plan.workflow.tasks) {
-            let before = known.get(task.settings.hints.program.as_ref().unwrap_or(&task.name));
-            *runtime = runtime.or_else(|| Duration::try_from_secs_f64(before?.seconds).ok());
-        }
-    }
-    plan.expected.clone_from(&runtimes);
+    earlier::expect(&project, &mut plan);
+    let runtimes = tulpar_sim::declared(&plan);
     let workflow_file = file.display().to_string();
     Ok(Source { project, workflow_file, plan, catalogue, site, runtimes })
 }
 
 /// The site that was named; for an invented one any will do.
-fn chosen(arguments: &SimulateArguments, catalogue: &Catalogue) -> Result<Site, Failure> {
-    if arguments.varied.resources.cpus.is_some() && arguments.workflow.site.is_none() {
+fn chosen(arguments: &Wanted<'_>, catalogue: &Catalogue) -> Result<Site, Failure> {
+    if arguments.resources.cpus.is_some() && arguments.workflow.site.is_none() {
         return Ok(Site::default());
     }
-    settings::site(&arguments.workflow, catalogue)
+    settings::site(arguments.workflow, catalogue)
 }
 
 /// Jobs as the planner would make them for a run.
-fn planned(
-    project: &Project,
-    plan: Plan,
-    catalogue: &Catalogue,
-    arguments: &SimulateArguments,
-) -> Result<Plan, Failure> {
+fn planned(project: &Project, plan: Plan, catalogue: &Catalogue, arguments: &Wanted<'_>) -> Result<Plan, Failure> {
     let sites: Vec<String> = arguments.workflow.site.iter().cloned().collect();
     // The planner chooses among the sites that it knows: the one that was said takes the place of the one at hand.
     let mut catalogue = catalogue.clone();
@@ -161,7 +169,7 @@ fn planned(
 }
 
 /// A run once more: its own plan, and its tasks as long as they took.
-fn of_run(project: Project, run: RunFolder, arguments: &SimulateArguments) -> Result<Source, Failure> {
+fn of_run(project: Project, run: RunFolder, arguments: &Wanted<'_>) -> Result<Source, Failure> {
     let mut sums: Vec<(Duration, u32)> = Vec::new();
     let replayed = replay::open_with(run.clone(), |engine, entry| {
         if let Event::Ended { attempt, report } = &entry.event
@@ -176,7 +184,7 @@ fn of_run(project: Project, run: RunFolder, arguments: &SimulateArguments) -> Re
     let mut plan = run.load()?.plan;
     let catalogue = settings::catalogue(&arguments.workflow.catalogue, project.root())?;
     let site = match arguments.workflow.site {
-        Some(_) => settings::site(&arguments.workflow, &catalogue)?,
+        Some(_) => settings::site(arguments.workflow, &catalogue)?,
         None => plan.site.clone(),
     };
     plan.forced.clear();
