@@ -178,3 +178,18 @@ fn the_commands_about_simulation_work() {
     }
     assert!(count >= 12, "only {count} options were found");
 }
+
+#[test]
+fn the_commands_about_prediction_work_and_print_what_the_page_says() {
+    let text = document("docs/prediction.md");
+    let scene = Scene::new(&blocks(&text, "yaml")[0]);
+    let commands: Vec<&str> = text
+        .lines()
+        .filter_map(|line| line.strip_prefix("    tulpar "))
+        .map(|line| line.split("  #").next().unwrap_or(line).trim())
+        .collect();
+    assert!(commands.len() >= 6, "{commands:?}");
+    let printed: Vec<String> = commands.iter().map(|command| scene.tulpar(command).done().out).collect();
+    assert_eq!(printed[1], blocks(&text, "text")[0]);
+    assert!(printed[4].contains("the 32 cores of aggregate strand 5 GPUs a node: ask for 28"), "{}", printed[4]);
+}
