@@ -32,6 +32,7 @@ use crate::units::Timestamp;
 use nodes::Nodes;
 use ranks::Ranks;
 use ready::{ReadyQueues, Wants};
+use reserve::Reservation;
 use rustc_hash::FxHashMap;
 use serde::{Deserialize, Serialize};
 use stages::{Iterations, Stages};
@@ -172,6 +173,8 @@ pub struct Engine {
     counts: Counts,
     ready: ReadyQueues,
     nodes: Nodes,
+    /// Nodes kept for blocked classes. What a replay lacks of them is found again.
+    reservations: BTreeMap<u32, Reservation>,
     ranks: Ranks,
     /// How the run goes on: what the policy says, or what rollouts found better.
     way: Way,
@@ -250,6 +253,7 @@ impl Engine {
             counts: Counts::default(),
             ready: ReadyQueues::default(),
             nodes,
+            reservations: BTreeMap::new(),
             ranks,
             way,
             iterations: Iterations::default(),

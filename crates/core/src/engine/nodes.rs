@@ -208,7 +208,7 @@ impl Nodes {
     /// The best of these nodes.
     pub(super) fn choose_among(
         &self,
-        among: &BTreeSet<NodeId>,
+        among: &[NodeId],
         request: &Request,
         packing: Packing,
         guard: Guard,
@@ -368,9 +368,12 @@ impl Nodes {
     }
 
     /// Nodes that released something from this number on; `None` when that is no longer known.
-    pub(super) fn released_since(&self, number: u64) -> Option<BTreeSet<NodeId>> {
+    pub(super) fn released_since(&self, number: u64) -> Option<Vec<NodeId>> {
         let skipped = number.checked_sub(self.forgotten)?;
-        Some(self.releases.iter().skip(skipped as usize).copied().collect())
+        let mut nodes: Vec<NodeId> = self.releases.range(skipped as usize..).copied().collect();
+        nodes.sort_unstable();
+        nodes.dedup();
+        Some(nodes)
     }
 
     fn change(&mut self, node: NodeId, change: impl FnOnce(&mut Free, &[String])) {

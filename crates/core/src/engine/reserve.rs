@@ -82,9 +82,15 @@ impl Reservation {
 }
 
 impl Engine {
+    /// What is kept for a class, as it was first found, until it has started something or should have.
+    pub(super) fn reservation(&self, class: u32, now: Timestamp) -> Option<Reservation> {
+        let kept = self.reservations.get(&class).filter(|kept| kept.at.is_none_or(|at| at >= now) && !kept.patient);
+        kept.cloned().or_else(|| self.reserve(class, now))
+    }
+
     /// Where and when a blocked job can start at the earliest.
     /// Nothing when it is not nodes that it lacks.
-    pub(super) fn reserve(&self, class: u32, now: Timestamp) -> Option<Reservation> {
+    fn reserve(&self, class: u32, now: Timestamp) -> Option<Reservation> {
         let request = &self.ready.wants(class).ways[0];
         if !self.nodes.shared_fits(request) {
             return None;

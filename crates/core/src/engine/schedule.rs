@@ -56,7 +56,14 @@ impl Engine {
             let Some((first, _)) = heads.first().copied() else { continue };
             let mut search =
                 Search { class, now, blocked: &blocked, reserved: &mut reserved, reserved_for: &mut reserved_for };
-            let fit = heads.iter().find_map(|(job, set)| Some((*job, *set, self.find(*set, &mut search)?)));
+            let mut fit = None;
+            for (job, set) in heads {
+                fit = self.find(set, &mut search).map(|fit| (job, set, fit));
+                // Whatever else asks for the same has no more room.
+                if fit.is_some() || self.has_no_room(class) {
+                    break;
+                }
+            }
             let Some((job, set, fit)) = fit else {
                 let never = |request: &Request| !self.nodes.could_ever_run(request);
                 if self.live.is_empty() && self.ready.wants(class).ways.iter().all(never) {
@@ -79,6 +86,9 @@ impl Engine {
                 candidates = others.into_iter().filter_map(|class| self.candidate(class)).collect();
             }
             candidates.extend(self.candidate(class));
+        }
+        for reservation in reserved {
+            self.reservations.insert(reservation.class, reservation);
         }
         self.skip_doomed(now, step);
         if too_late && self.live.is_empty() && self.backoff.is_empty() {
@@ -133,7 +143,7 @@ impl Engine {
                 let waiting = search.blocked[*search.reserved_for];
                 *search.reserved_for += 1;
                 if self.ready.passed(waiting) as usize >= self.nodes.len() / NODES_A_PASS {
-                    search.reserved.extend(self.reserve(waiting, search.now));
+                    search.reserved.extend(self.reservation(waiting, search.now));
                 }
             }
             let end = self.expected_of(set, way as u32).map(|length| search.now.plus(length));
@@ -149,6 +159,11 @@ impl Engine {
         None
     }
 
+    fn has_no_room(&self, class: u32) -> bool {
+        let released = self.nodes.released();
+        (0..self.ready.wants(class).ways.len()).all(|way| self.ready.blocked_at(class, way) == Some(released))
+    }
+
     /// Where this fits, whoever waits for the same place.
     fn place(&mut self, class: u32, way: usize, request: &Request) -> Option<Vec<Share>> {
         let since = self.ready.blocked_at(class, way);
@@ -157,7 +172,7 @@ impl Engine {
             return None;
         }
         let among = since.and_then(|since| self.nodes.released_since(since));
-        let shares = self.fitting(request, among.as_ref(), &|_| true);
+        let shares = self.fitting(request, among.as_deref(), &|_| true);
         if shares.is_none() {
             self.ready.set_blocked(class, way, Some(released));
         }
@@ -167,7 +182,7 @@ impl Engine {
     fn fitting(
         &self,
         request: &Request,
-        among: Option<&BTreeSet<NodeId>>,
+        among: Option<&[NodeId]>,
         allowed: &dyn Fn(NodeId) -> bool,
     ) -> Option<Vec<Share>> {
         let guard = self.guard();
@@ -223,6 +238,7 @@ impl Engine {
             }
         }
         self.ready.forget_passed(class);
+        self.reservations.remove(&class);
         let placement = self.nodes.placement(fit.shares);
         let share = &placement.nodes[0];
         let spec = (!self.imagined).then(|| {
