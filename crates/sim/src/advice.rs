@@ -15,6 +15,7 @@ pub use verdict::{ByMode, Verdict, verdict};
 use crate::setting::{Setting, Simulated};
 use serde::Serialize;
 use tulpar_core::engine::{Mode, Order, Packing};
+use tulpar_core::ids::SetId;
 use tulpar_core::plan::Graph;
 use words::seconds;
 
@@ -25,6 +26,8 @@ pub const USUAL_BUDGET: u64 = 1_000_000;
 /// What rollouts of one adaptive simulation may play through, as the engine counts them.
 const ROLLOUTS: u64 = 60_000;
 const WAYS: u64 = 10;
+/// Task sets with `at_most` that are tried without it.
+const MOST_LIMITS: usize = 3;
 
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Advice {
@@ -119,15 +122,19 @@ pub fn advise(base: &Setting, by_mode: &ByMode, path: &[String], budget: u64, ru
                 .to_owned(),
         );
         adviser.walltime();
+        adviser.time_limits(&graph);
         return adviser.advised;
     }
     if before.seconds <= 0.0 {
         return adviser.advised;
     }
     adviser.binding(&graph);
+    adviser.overhead();
     adviser.nodes(&graph);
     adviser.modes(by_mode);
     adviser.requests(&graph, path);
+    adviser.limits(&graph);
+    adviser.time_limits(&graph);
     adviser.policies();
     let mut advised = adviser.advised;
     // What depends on how tasks take to it comes after what does not.
@@ -250,6 +257,68 @@ impl Adviser<'_> {
             if let Some(advice) = self.say(change, after, say, because) {
                 advice.also = also;
             }
+        }
+    }
+
+    /// What launching, latencies, the queue and the network of the site cost.
+    fn overhead(&mut self) {
+        let model = &self.base.model;
+        let none = model.launch_rate.is_none() && model.network.is_none();
+        if none && model.dependency_latency.is_zero() && model.queue_wait.is_zero() {
+            return;
+        }
+        let found = self.try_all("what the site adds to run times", vec![Change::NoOverhead]);
+        if let Some((_, after)) = found.first().filter(|(_, after)| self.saves(after) >= WORTHWHILE) {
+            let words = format!(
+                "launching, waiting in queues and moving files cost {}: without them it would take {}",
+                words::percent(self.saves(after)),
+                seconds(after.seconds)
+            );
+            self.advised.notes.push(words);
+        }
+    }
+
+    /// Task sets that may not use the room there is.
+    fn limits(&mut self, graph: &Graph) {
+        let tasks = graph.plan().workflow.tasks.iter().enumerate();
+        let limited = tasks.filter_map(|(position, task)| {
+            let (set, most) = (SetId::from(position), task.settings.at_most?);
+            (graph.count_of(set)? > most).then(|| (Change::NoLimit { of: task.name.clone(), set }, most))
+        });
+        let limited: Vec<(Change, u32)> = limited.take(MOST_LIMITS).collect();
+        let mosts: Vec<u32> = limited.iter().map(|(_, most)| *most).collect();
+        let changes = limited.into_iter().map(|(change, _)| change).collect();
+        for ((change, after), most) in self.try_all("limits of task sets", changes).into_iter().zip(mosts) {
+            let Change::NoLimit { of, .. } = &change else { continue };
+            let what = format!("raise `at_most: {most}` of {of}, or leave it out");
+            self.say(change, after, what, "there is room for more of them at once".to_owned());
+        }
+    }
+
+    /// Tasks that are ended before they are done.
+    fn time_limits(&mut self, graph: &Graph) {
+        let short: Vec<String> = graph
+            .plan()
+            .workflow
+            .tasks
+            .iter()
+            .enumerate()
+            .filter_map(|(position, task)| {
+                let (asks, takes) = (task.settings.request.time?, self.base.model.expected(SetId::from(position))?);
+                let words = (seconds(asks.as_secs_f64()), seconds(takes.as_secs_f64()));
+                (asks < takes).then(|| format!("{} asks for {} and takes {}", task.name, words.0, words.1))
+            })
+            .collect();
+        if short.is_empty() {
+            return;
+        }
+        let found = self.try_all("longer times of tasks", vec![Change::NoTimeLimits]);
+        let Some((change, after)) = found.into_iter().next() else { return };
+        let what = format!("ask for more `time:`: {}", words::list(&short));
+        if self.before.done {
+            self.say(change, after, what, "what is ended early must be done again".to_owned());
+        } else {
+            self.advised.notes.push(format!("{what}; then all ends after {}", seconds(after.seconds)));
         }
     }
 

@@ -175,6 +175,16 @@ impl Model {
         }
     }
 
+    /// What a task of the set takes in the mean; `None` where anything is possible.
+    pub(crate) fn expected(&self, set: SetId) -> Option<Duration> {
+        match &self.runtimes {
+            Runtimes::Expected { by_set, otherwise, .. } => {
+                Some(by_set.get(set.index()).copied().flatten().unwrap_or(*otherwise))
+            }
+            Runtimes::Between(..) => None,
+        }
+    }
+
     pub(crate) fn stream(&self, purpose: Purpose, set: SetId, index: u32, attempt: u32) -> Stream {
         Stream::new(self.seed, purpose, [set.0, index, attempt])
     }

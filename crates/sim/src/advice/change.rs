@@ -18,6 +18,16 @@ pub enum Change {
     Order(Order),
     Packing(Packing),
     NoWalltime,
+    /// Tasks run as long as they take, whatever they asked for.
+    NoTimeLimits,
+    /// The site adds nothing: tasks start at once, and what needs them hears of it at once.
+    NoOverhead,
+    /// As many tasks of the set at once as there is room for.
+    NoLimit {
+        of: String,
+        #[serde(skip)]
+        set: SetId,
+    },
     /// More nodes like this one of the site, or fewer.
     Nodes {
         like: String,
@@ -82,6 +92,18 @@ impl Change {
             Self::Order(order) => setting.policy.order = Some(*order),
             Self::Packing(packing) => setting.policy.packing = *packing,
             Self::NoWalltime => setting.policy.walltime = None,
+            Self::NoTimeLimits => setting.model.limits_hold = false,
+            Self::NoOverhead => {
+                setting.model.launch_rate = None;
+                setting.model.dependency_latency = Duration::ZERO;
+                setting.model.queue_wait = Duration::ZERO;
+                setting.model.network = None;
+            }
+            Self::NoLimit { set, .. } => {
+                let mut plan = Plan::clone(&setting.plan);
+                Arc::make_mut(&mut plan.workflow.tasks[set.index()].settings).at_most = None;
+                setting.plan = Arc::new(plan);
+            }
             Self::Nodes { like, by } => {
                 let mut plan = Plan::clone(&setting.plan);
                 let alike = plan.site.nodes.iter().find(|node| node.name == *like)?.capacity.clone();

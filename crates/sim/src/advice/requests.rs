@@ -6,7 +6,6 @@
 use super::change::RequestChange;
 use super::words::{cores, list, number, seconds};
 use super::{Adviser, Change, WORTHWHILE};
-use crate::model::Runtimes;
 use crate::setting::Simulated;
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
@@ -115,12 +114,7 @@ impl Adviser<'_> {
                 groups.len() - 1
             });
             let (group, sets) = &mut groups[index];
-            let seconds = match &self.base.model.runtimes {
-                Runtimes::Expected { by_set, otherwise, .. } => {
-                    by_set.get(position).copied().flatten().unwrap_or(*otherwise).as_secs_f64()
-                }
-                Runtimes::Between(_, longest) => longest.as_secs_f64(),
-            };
+            let seconds = self.base.model.expected(set).unwrap_or_default().as_secs_f64();
             let work = seconds * tasks as f64 * f64::from(request.nodes);
             group.tasks += tasks;
             group.core_seconds += work * f64::from(request.milli_cpus) / 1000.0;

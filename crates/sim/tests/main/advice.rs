@@ -155,3 +155,38 @@ fn a_wall_time_that_is_too_short_is_answered_with_one_that_is_not() {
         Some("within the wall time of 250 s not all tasks can end: ask for 400 s or more")
     );
 }
+
+#[test]
+fn a_limit_that_holds_up_is_named() {
+    let rows = [("fit", 8, 1, 0, 100.0, None, &[][..])];
+    let mut whole = Plan::clone(&plan(&rows, summit(1, 168)));
+    Arc::make_mut(&mut whole.workflow.tasks[0].settings).at_most = Some(2);
+    let found = advised(Arc::new(whole), Policy::default());
+    assert_eq!(lines(&found), ["raise `at_most: 2` of fit, or leave it out: 100 instead of 400"]);
+}
+
+#[test]
+fn a_task_that_would_be_ended_early_is_told_to_ask_for_more_time() {
+    let rows = [("train", 1, 1, 0, 100.0, None, &[][..])];
+    let mut whole = Plan::clone(&plan(&rows, summit(1, 168)));
+    let request = &mut Arc::make_mut(&mut whole.workflow.tasks[0].settings).request;
+    request.time = Some(std::time::Duration::from_secs(60));
+    let found = advised(Arc::new(whole), Policy::default());
+    let words = "ask for more `time:`: train asks for 60 s and takes 100 s";
+    assert_eq!(lines(&found), [format!("{words}: 100 instead of 160")]);
+}
+
+#[test]
+fn what_the_site_adds_is_told_apart_from_what_tasks_take() {
+    let rows = [("one", 10, 1, 0, 90.0, None, &[][..]), ("two", 1, 1, 0, 90.0, None, &["one"])];
+    let mut base = setting(plan(&rows, summit(1, 168)), Policy::default());
+    base.model.dependency_latency = std::time::Duration::from_secs(20);
+    let found = advised_within(&base, &[], USUAL_BUDGET);
+    assert!(
+        found.notes.contains(
+            &"launching, waiting in queues and moving files cost 10 %: without them it would take 180 s".to_owned()
+        ),
+        "{:?}",
+        found.notes
+    );
+}

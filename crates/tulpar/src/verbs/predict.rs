@@ -10,6 +10,8 @@ use crate::planning::PlanningArguments;
 use crate::prediction::PredictArguments;
 use crate::print;
 use crate::simulation::WorldArguments;
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use std::io::IsTerminal;
 use std::path::Path;
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -18,11 +20,33 @@ use std::time::Duration;
 use tulpar_core::asynchrony::{Allocation, Analysis, FromGraph, analyse, from_graph};
 use tulpar_core::engine::{Mode, Policy};
 use tulpar_core::plan::{Graph, Plan};
-use tulpar_sim::advice::{self, ByMode};
+use tulpar_sim::advice::{self, ByMode, Runner};
 use tulpar_sim::{Setting, Simulated};
 use view::{Durations, View};
 
 const SEED: u64 = 1;
+
+/// A live line on a terminal that says how many simulations are over; nothing elsewhere.
+struct Gauge(ProgressBar);
+
+impl Gauge {
+    fn new(quiet: bool) -> Self {
+        if quiet || !std::io::stderr().is_terminal() {
+            return Self(ProgressBar::hidden());
+        }
+        let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr_with_hz(8));
+        let style = ProgressStyle::with_template("{spinner} {pos} simulations");
+        bar.set_style(style.expect("a valid template"));
+        bar.enable_steady_tick(Duration::from_millis(250));
+        Self(bar)
+    }
+}
+
+impl Drop for Gauge {
+    fn drop(&mut self) {
+        self.0.finish_and_clear();
+    }
+}
 
 pub(crate) fn predict(folder: Option<&Path>, arguments: &PredictArguments) -> Result<ExitCode, Failure> {
     let wanted = Wanted {
@@ -49,9 +73,12 @@ pub(crate) fn predict(folder: Option<&Path>, arguments: &PredictArguments) -> Re
     let base = Setting::new(plan.clone(), policy, model);
     let mut budget = arguments.budget;
     let jobs = graph.len() as u64;
-    let simulated = by_mode(&base, jobs, &mut budget);
+    let gauge = Gauge::new(arguments.json);
+    let runner = |settings: &[Setting]| parallel(settings, &gauge);
+    let simulated = by_mode(&base, jobs, &mut budget, &runner);
     let verdict = advice::verdict(&analysis, &simulated);
-    let mut advised = advice::advise(&base, &simulated, &analysis.asynchronous.longest_path, budget, &parallel);
+    let mut advised = advice::advise(&base, &simulated, &analysis.asynchronous.longest_path, budget, &runner);
+    drop(gauge);
     let unsimulated: Vec<&str> =
         Mode::ALL.iter().filter(|(_, mode)| simulated.of(*mode).is_none()).map(|(name, _)| *name).collect();
     if !unsimulated.is_empty() {
@@ -78,7 +105,7 @@ fn analysis(graph: &Graph, runtimes: &[Option<Duration>]) -> Result<(Analysis, V
 }
 
 /// The mode that was asked for first, the others while there is budget.
-fn by_mode(base: &Setting, jobs: u64, budget: &mut u64) -> ByMode {
+fn by_mode(base: &Setting, jobs: u64, budget: &mut u64, runner: &Runner<'_>) -> ByMode {
     let own = base.policy.mode;
     let others = Mode::ALL.into_iter().map(|(_, mode)| mode).filter(|mode| *mode != own);
     let mut settings: Vec<(Mode, Setting)> = Vec::new();
@@ -92,14 +119,14 @@ fn by_mode(base: &Setting, jobs: u64, budget: &mut u64) -> ByMode {
     }
     let (modes, settings): (Vec<Mode>, Vec<Setting>) = settings.into_iter().unzip();
     let mut found = ByMode::default();
-    for (mode, simulated) in modes.into_iter().zip(parallel(&settings)) {
+    for (mode, simulated) in modes.into_iter().zip(runner(&settings)) {
         found.set(mode, simulated);
     }
     found
 }
 
 /// Several settings on all cores; which is over first does not matter.
-fn parallel(settings: &[Setting]) -> Vec<Option<Simulated>> {
+fn parallel(settings: &[Setting], gauge: &Gauge) -> Vec<Option<Simulated>> {
     let workers = std::thread::available_parallelism().map_or(1, |count| count.get()).min(settings.len());
     let next = AtomicUsize::new(0);
     let found: Mutex<Vec<Option<Simulated>>> = Mutex::new(vec![None; settings.len()]);
@@ -110,6 +137,7 @@ fn parallel(settings: &[Setting]) -> Vec<Option<Simulated>> {
                     let number = next.fetch_add(1, Ordering::Relaxed);
                     let Some(setting) = settings.get(number) else { return };
                     let simulated = setting.simulate();
+                    gauge.0.inc(1);
                     found.lock().unwrap_or_else(PoisonError::into_inner)[number] = simulated;
                 }
             });
