@@ -1,6 +1,6 @@
-//! Does the cost of an event grow with the plan? A thousand to a million tasks, from one scatter, from as many entries
-//! in a workflow file, and of twenty kinds on ten thousand nodes: read, check, plan and run in virtual time. And how long
-//! does one decision take over a hundred thousand ready tasks?
+//! Does the cost of an event grow with the plan? A thousand to a million tasks, from one scatter and from as many entries
+//! in a workflow file: read, check, plan and run in virtual time. And how long does one decision take over a hundred
+//! thousand ready tasks? (Unlike tasks on ten thousand nodes: see `simulation`.)
 //!
 //! `cargo bench -p tulpar-benches --bench scale [-- LARGEST]`
 
@@ -28,7 +28,7 @@ fn main() {
     let largest = std::env::args().filter_map(|word| word.parse::<u64>().ok()).next_back().unwrap_or(1_000_000);
     let program = std::env::current_exe().expect("this program");
     println!("shape    tasks     read s  check s  plan s  run s   total s  µs/event  peak MB");
-    for shape in ["scatter", "graph", "mixed"] {
+    for shape in ["scatter", "graph"] {
         let mut tasks = 1000;
         while tasks <= largest {
             // A process of its own a row, so that the peak of memory is its own.
@@ -52,7 +52,7 @@ fn ready() {
     let begun = Instant::now();
     engine.step(Timestamp(1), vec![Input::Clock]);
     println!(
-        "\n100000 ready tasks of 20 kinds on 1000 nodes: {} start in {:.1} ms, of which packing is a part; looking again {:.3} ms",
+        "\n100000 ready tasks of 20 kinds on 1000 nodes: {} start in {:.1} ms; looking again takes {:.3} ms",
         step.actions.len(),
         first.as_secs_f64() * 1e3,
         begun.elapsed().as_secs_f64() * 1e3
@@ -62,14 +62,13 @@ fn ready() {
 fn measure(shape: &str, tasks: u64) {
     let text = match shape {
         "scatter" => scatter(tasks),
-        "mixed" => mixed(tasks),
         _ => graph(tasks),
     };
     let begun = Instant::now();
     let (workflow, findings) = workflow::read(&text, &BTreeMap::new());
     let workflow = workflow.unwrap_or_else(|| panic!("{findings:?}"));
     let read = begun.elapsed();
-    let site = site(if shape == "mixed" { 10_000 } else { 64 });
+    let site = site(64);
     let findings = workflow::check(&workflow, None, Some(&site));
     assert!(findings.is_empty(), "{findings:?}");
     let check = begun.elapsed() - read;
@@ -100,21 +99,6 @@ fn scatter(tasks: u64) -> String {
     format!(
         "workflow: scatter\ntasks:\n  work:\n    for: {{i: 1..{tasks}}}\n    out: {{o: 'out/{{i}}.txt'}}\n    run: work {{i}} {{o}}\n"
     )
-}
-
-/// Ten kinds of tasks with and without GPUs, each followed by another kind.
-fn mixed(tasks: u64) -> String {
-    let mut text = kinds(10, tasks / 20);
-    for kind in 0..10 {
-        let cpus = 1 + (kind * 7) % 13;
-        let _ = writeln!(
-            text,
-            "  after{kind}: {{for: {{i: 1..{}}}, in: [kind{kind}.o], cpus: {cpus}, memory: {} GB, run: 'work {{o}}'}}",
-            tasks / 20,
-            1 + kind
-        );
-    }
-    text
 }
 
 fn kinds(count: u64, each: u64) -> String {

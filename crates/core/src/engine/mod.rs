@@ -17,6 +17,7 @@ mod rollout;
 mod schedule;
 mod stages;
 mod step;
+mod suitability;
 
 pub use check::Violation;
 pub use explain::{Explanation, NodeShortage};

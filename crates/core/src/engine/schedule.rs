@@ -1,10 +1,10 @@
 //! Which ready jobs start now, and where: the most urgent class first, every class until it no longer fits; what is
 //! less urgent goes before a blocked job only where that does not delay it.
 
-use super::nodes::Guard;
 use super::policy::Packing;
 use super::ranks::Urgency;
 use super::reserve::Reservation;
+use super::suitability::Guard;
 use super::{Engine, Step};
 use crate::event::{Action, Blame, Event, Share, Stopping};
 use crate::ids::{AttemptId, JobId, NodeId, SetId};
