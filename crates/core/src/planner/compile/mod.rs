@@ -6,6 +6,7 @@
 
 mod auxiliary;
 mod compute;
+mod iterations;
 mod sources;
 
 use super::abstraction::{Abstract, TaskId};
@@ -128,7 +129,8 @@ pub fn compile(unfolded: &Graph, graph: &Abstract, layout: &Layout, places: Plac
         let task = compiler.reused(task);
         compiler.tasks.push(task);
     }
-    let Compiler { tasks, data, files, .. } = compiler;
+    let Compiler { mut tasks, data, files, .. } = compiler;
+    iterations::number(&mut tasks);
     let mut workflow = crate::workflow::Workflow { tasks, data, ..plan.workflow.clone() };
     workflow.places = Default::default();
     Ok(Plan { workflow, files, site, expected: Vec::new(), forced: Vec::new(), until: Vec::new(), ..plan.clone() })
