@@ -27,6 +27,8 @@ struct Class {
     ready: u64,
     /// For each way: fitted nowhere, when releases had come to this number.
     blocked_at: Vec<Option<u64>>,
+    /// It had room, but on nodes that are kept for others.
+    held_back: bool,
     /// How often less urgent jobs went before its most urgent one since that was blocked.
     passed: u32,
 }
@@ -56,6 +58,14 @@ pub(super) struct ReadyQueues {
     len: usize,
 }
 
+impl Class {
+    fn let_go(&mut self) {
+        if std::mem::take(&mut self.held_back) {
+            self.blocked_at.fill(None);
+        }
+    }
+}
+
 impl ReadyQueues {
     /// The class of jobs of this set whose request no retry has changed, once one of them was ready.
     pub(super) fn usual_class(&self, set: SetId) -> Option<u32> {
@@ -72,7 +82,14 @@ impl ReadyQueues {
         }
         let class = self.classes.len() as u32;
         let blocked_at = vec![None; wants.ways.len()];
-        self.classes.push(Class { wants: wants.clone(), heads: BTreeSet::new(), ready: 0, blocked_at, passed: 0 });
+        self.classes.push(Class {
+            wants: wants.clone(),
+            heads: BTreeSet::new(),
+            ready: 0,
+            blocked_at,
+            held_back: false,
+            passed: 0,
+        });
         self.by_wants.insert(wants, class);
         class
     }
@@ -135,6 +152,7 @@ impl ReadyQueues {
         }
         if let Some(head) = head {
             class.heads.insert((head, lane));
+            class.let_go();
         }
         if class.heads.is_empty() {
             self.active.remove(&this.class);
@@ -189,5 +207,19 @@ impl ReadyQueues {
 
     pub(super) fn forget_passed(&mut self, class: u32) {
         self.classes[class as usize].passed = 0;
+    }
+
+    /// Where there is room is kept for others: until that changes only what is released counts.
+    pub(super) fn hold_back(&mut self, class: u32, released: u64) {
+        let class = &mut self.classes[class as usize];
+        class.held_back = true;
+        class.blocked_at.fill(Some(released));
+    }
+
+    /// Nodes are no longer kept: whoever was held back looks everywhere again.
+    pub(super) fn let_go(&mut self) {
+        for class in &mut self.classes {
+            class.let_go();
+        }
     }
 }

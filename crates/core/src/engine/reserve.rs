@@ -88,6 +88,26 @@ impl Engine {
         kept.cloned().or_else(|| self.reserve(class, now))
     }
 
+    /// Remembers what is kept; when that is elsewhere now, those who were held back look again.
+    pub(super) fn keep(&mut self, reservation: Reservation) {
+        let class = reservation.class;
+        let nodes: Vec<NodeId> = reservation.nodes.keys().copied().collect();
+        let before = self.reservations.insert(class, reservation);
+        if before.is_some_and(|before| !before.nodes.keys().eq(nodes.iter())) {
+            self.ready.let_go();
+        }
+    }
+
+    /// Nothing is kept for who no longer waits, and nobody is held back when nothing runs.
+    pub(super) fn drop_idle_reservations(&mut self) {
+        let before = self.reservations.len();
+        let ready = &self.ready;
+        self.reservations.retain(|class, _| ready.waiting(*class) > 0);
+        if self.reservations.len() < before || self.live.is_empty() {
+            self.ready.let_go();
+        }
+    }
+
     /// Where and when a blocked job can start at the earliest.
     /// Nothing when it is not nodes that it lacks.
     fn reserve(&self, class: u32, now: Timestamp) -> Option<Reservation> {

@@ -46,6 +46,7 @@ struct Fit {
 impl Engine {
     pub(super) fn schedule(&mut self, now: Timestamp, step: &mut Step) {
         self.reconsider(now, step);
+        self.drop_idle_reservations();
         let mut candidates: Candidates = self.ready.active().filter_map(|class| self.candidate(class)).collect();
         let mut blocked: Vec<u32> = Vec::new();
         let mut reserved: Vec<Reservation> = Vec::new();
@@ -71,6 +72,9 @@ impl Engine {
                     self.record(now, Event::Failed { job: first, blame: Blame::Resources }, step);
                     candidates.extend(self.candidate(class));
                 } else {
+                    if !self.has_no_room(class) {
+                        self.ready.hold_back(class, self.nodes.released());
+                    }
                     blocked.push(class);
                 }
                 continue;
@@ -88,7 +92,7 @@ impl Engine {
             candidates.extend(self.candidate(class));
         }
         for reservation in reserved {
-            self.reservations.insert(reservation.class, reservation);
+            self.keep(reservation);
         }
         self.skip_doomed(now, step);
         if too_late && self.live.is_empty() && self.backoff.is_empty() {
@@ -137,7 +141,7 @@ impl Engine {
             if way > 0 && !self.worthwhile(search.class, set, way) {
                 continue;
             }
-            let Some(shares) = self.place(search.class, way, request) else { continue };
+            let Some((shares, among)) = self.place(search.class, way, request) else { continue };
             // Only now that somebody would go before them is it asked when the blocked ones could start.
             while *search.reserved_for < search.blocked.len().min(MOST_RESERVATIONS) {
                 let waiting = search.blocked[*search.reserved_for];
@@ -152,7 +156,7 @@ impl Engine {
             if shares.iter().all(|share| allowed(share.node)) {
                 return Some(Fit { way, shares });
             }
-            if let Some(shares) = self.fitting(request, None, &allowed) {
+            if let Some(shares) = self.fitting(request, among.as_deref(), &allowed) {
                 return Some(Fit { way, shares });
             }
         }
@@ -164,8 +168,8 @@ impl Engine {
         (0..self.ready.wants(class).ways.len()).all(|way| self.ready.blocked_at(class, way) == Some(released))
     }
 
-    /// Where this fits, whoever waits for the same place.
-    fn place(&mut self, class: u32, way: usize, request: &Request) -> Option<Vec<Share>> {
+    /// Where this fits, whoever waits for the same place, and the only nodes where it can.
+    fn place(&mut self, class: u32, way: usize, request: &Request) -> Option<(Vec<Share>, Option<Vec<NodeId>>)> {
         let since = self.ready.blocked_at(class, way);
         let released = self.nodes.released();
         if since == Some(released) || !self.nodes.shared_fits(request) {
@@ -176,7 +180,7 @@ impl Engine {
         if shares.is_none() {
             self.ready.set_blocked(class, way, Some(released));
         }
-        shares
+        Some((shares?, among))
     }
 
     fn fitting(
@@ -238,7 +242,9 @@ impl Engine {
             }
         }
         self.ready.forget_passed(class);
-        self.reservations.remove(&class);
+        if self.reservations.remove(&class).is_some() {
+            self.ready.let_go();
+        }
         let placement = self.nodes.placement(fit.shares);
         let share = &placement.nodes[0];
         let spec = (!self.imagined).then(|| {
