@@ -22,7 +22,7 @@ use words::seconds;
 /// What saves less is not said.
 pub const WORTHWHILE: f64 = 0.01;
 /// Jobs that may be simulated for all advice together.
-pub const USUAL_BUDGET: u64 = 1_000_000;
+pub const USUAL_BUDGET: u64 = 2_000_000;
 /// What rollouts of one adaptive simulation may play through, as the engine counts them.
 const ROLLOUTS: u64 = 60_000;
 const WAYS: u64 = 10;

@@ -54,7 +54,7 @@ pub(super) fn show(view: &View, rules: bool) {
             &format!(
                 "Left out, because it would take too long: {}. `--budget {}` would include more.",
                 left_out.join("; "),
-                view.advised.simulated_jobs.max(1_000_000) * 10
+                tulpar_sim::advice::USUAL_BUDGET * 10
             ),
         ));
     }
