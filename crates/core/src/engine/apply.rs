@@ -304,8 +304,13 @@ impl Engine {
         let change = |count: &mut u32| *count = if more { *count + 1 } else { *count - 1 };
         change(self.gpu_cpus.entry(cpus).or_default());
         change(self.gpu_memory.entry(memory).or_default());
+        let kinds = (self.gpu_cpus.len(), self.gpu_memory.len());
         self.gpu_cpus.retain(|_, count| *count > 0);
         self.gpu_memory.retain(|_, count| *count > 0);
+        if kinds != (self.gpu_cpus.len(), self.gpu_memory.len()) {
+            // Less is kept for devices now: what was kept out for them looks everywhere again.
+            self.nodes.forget_releases();
+        }
     }
 
     fn tell(&mut self, job: JobId, child: Target, how: Settled) {

@@ -103,8 +103,12 @@ impl Engine {
         let before = self.reservations.len();
         let ready = &self.ready;
         self.reservations.retain(|class, _| ready.waiting(*class) > 0);
-        if self.reservations.len() < before || self.live.is_empty() {
+        if self.reservations.len() < before {
             self.ready.let_go();
+        }
+        if self.live.is_empty() {
+            // Kept out for others, or to protect devices: whatever it was, it no longer holds.
+            self.nodes.forget_releases();
         }
     }
 
