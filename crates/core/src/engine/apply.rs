@@ -37,7 +37,8 @@ impl Engine {
             Event::Submitted { attempt, request, placement, variant } => {
                 self.set(attempt.job, State::Submitted);
                 self.attempts[attempt.job.index()] = attempt.n;
-                self.nodes.take(attempt.job, placement, request);
+                let until = self.expected(attempt.job, *variant).map(|length| at.plus(length));
+                self.nodes.take(attempt.job, placement, request, until);
                 let (request, placement) = (request.clone(), placement.clone());
                 let live = Live { n: attempt.n, request, placement, variant: *variant, since: at };
                 self.hold(attempt.job, &live, true);

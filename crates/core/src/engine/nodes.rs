@@ -8,6 +8,7 @@ use crate::event::{Placement, Share};
 use crate::ids::{JobId, NodeId};
 use crate::resources::{Capacity, Request};
 use crate::site::Site;
+use crate::units::Timestamp;
 use rustc_hash::FxHashMap;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -54,7 +55,8 @@ pub(super) struct Nodes {
     /// Nodes that gave something back, the oldest first; the first of them has number `forgotten`.
     releases: VecDeque<NodeId>,
     forgotten: u64,
-    pub(super) holders: Vec<BTreeSet<JobId>>,
+    /// Who holds something of each node, and until when, as was expected when it got it.
+    pub(super) holders: Vec<BTreeMap<JobId, Option<Timestamp>>>,
 }
 
 impl Signature {
@@ -80,7 +82,7 @@ impl Nodes {
                 *known.entry(kind(capacity)).or_insert(next)
             })
             .collect();
-        let holders = vec![BTreeSet::new(); capacities.len()];
+        let holders = vec![BTreeMap::new(); capacities.len()];
         let mut nodes = Self {
             site: site.name.clone(),
             capacities,
@@ -169,7 +171,7 @@ impl Nodes {
         Placement { site: self.site.clone(), nodes }
     }
 
-    pub(super) fn take(&mut self, job: JobId, placement: &Placement, request: &Request) {
+    pub(super) fn take(&mut self, job: JobId, placement: &Placement, request: &Request, until: Option<Timestamp>) {
         for share in &placement.nodes {
             self.change(share.node, |free, names| {
                 free.milli_cpus -= request.milli_cpus;
@@ -188,7 +190,7 @@ impl Nodes {
                     *free -= request.named.get(name).copied().unwrap_or(0);
                 }
             });
-            self.holders[share.node.index()].insert(job);
+            self.holders[share.node.index()].insert(job, until);
         }
         for (name, _, free) in &mut self.shared {
             *free -= request.named.get(name).copied().unwrap_or(0);
