@@ -35,6 +35,8 @@ impl ByMode {
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Verdict {
     pub helps: bool,
+    /// Otherwise the model alone says so.
+    pub simulated: bool,
     /// What the better of the other modes saves of the sequential one: simulated, or else by the model.
     pub saves: f64,
     pub because: String,
@@ -60,7 +62,7 @@ pub fn verdict(analysis: &Analysis, by_mode: &ByMode) -> Verdict {
         (false, None) => full(analysis, pair.map(|(sequential, _)| sequential)),
         (true, _) => helped(analysis),
     };
-    Verdict { helps, saves, because }
+    Verdict { helps, simulated: pair.is_some(), saves, because }
 }
 
 fn hindered(obstacle: &Obstacle) -> String {
@@ -115,9 +117,12 @@ fn arrows(path: &[String]) -> String {
 impl Verdict {
     /// The sentence for people.
     pub fn words(&self) -> String {
-        match self.helps {
-            true => format!("Asynchronicity saves {}: {}.", percent(self.saves), self.because),
-            false => format!("Asynchronicity cannot help here, because {}.", self.because),
+        let (saves, because) = (percent(self.saves), &self.because);
+        match (self.simulated, self.helps) {
+            (true, true) => format!("Asynchronicity saves {saves}: {because}."),
+            (true, false) => format!("Asynchronicity cannot help here, because {because}."),
+            (false, true) => format!("By the model alone, asynchronicity saves {saves}: {because}."),
+            (false, false) => format!("By the model alone, asynchronicity does not help, because {because}."),
         }
     }
 }

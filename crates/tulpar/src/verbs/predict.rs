@@ -82,7 +82,8 @@ pub(crate) fn predict(folder: Option<&Path>, arguments: &PredictArguments) -> Re
     let unsimulated: Vec<&str> =
         Mode::ALL.iter().filter(|(_, mode)| simulated.of(*mode).is_none()).map(|(name, _)| *name).collect();
     if !unsimulated.is_empty() {
-        advised.left_out.insert(0, format!("the mode {}", unsimulated.join(", ")));
+        let word = if unsimulated.len() == 1 { "mode" } else { "modes" };
+        advised.left_out.insert(0, format!("the {word} {}", unsimulated.join(", ")));
     }
     remarks.extend(analysis.remarks.iter().map(|remark| remark.text.clone()));
     let view = View::new(workflow_file, &base, durations, analysis, simulated, verdict, advised, remarks);

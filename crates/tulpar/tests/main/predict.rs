@@ -105,7 +105,8 @@ fn what_people_see_fits_a_terminal() {
     let rules = scene.tulpar(&format!("predict {SUMMIT} --rules --budget 0")).done();
     assert!(rules.out.contains("t_seq (Eq. 2): the iterations one after another"), "{rules}");
     assert!(rules.out.contains("Published: for DeepDriveMD 1320 s is printed"), "{rules}");
-    assert!(rules.err.contains("Left out, because it would take too long: the mode sequential"), "{rules}");
+    assert!(rules.out.contains("By the model alone, asynchronicity saves 15 %"), "{rules}");
+    assert!(rules.err.contains("Left out, because it would take too long: the modes sequential"), "{rules}");
 }
 
 #[test]
