@@ -133,8 +133,9 @@ fn graph(tasks: u64) -> String {
 
 /// Every second node has four GPUs.
 fn site(nodes: u32) -> Site {
-    let gpus =
-        |index: u32| (0..if index % 2 == 0 { 0 } else { 4 }).map(|id| Gpu { id: id.to_string(), ..Gpu::default() });
+    let gpus = |index: u32| {
+        (0..if index.is_multiple_of(2) { 0 } else { 4 }).map(|id| Gpu { id: id.to_string(), ..Gpu::default() })
+    };
     let nodes = (0..nodes)
         .map(|index| Node {
             name: format!("node{index:05}"),
