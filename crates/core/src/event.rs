@@ -172,6 +172,9 @@ pub enum Event {
         /// Which way of doing it was taken, where the task has several.
         #[serde(default, skip_serializing_if = "is_zero")]
         variant: u32,
+        /// Of inputs that are the newest result of a task set, by their names, whose result it is.
+        #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+        versions: BTreeMap<String, JobId>,
     },
     Started {
         attempt: AttemptId,

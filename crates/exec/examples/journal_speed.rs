@@ -65,6 +65,7 @@ fn of_one_task(job: u32) -> [Event; 4] {
                 nodes: vec![Share { node: NodeId(0), gpus: vec![], cores: vec![] }],
             },
             variant: 0,
+            versions: Default::default(),
         },
         Event::Started { attempt },
         Event::Ended { attempt, report: Box::new(report) },

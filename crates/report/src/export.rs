@@ -50,7 +50,7 @@ impl Measures {
     /// Takes in the next event.
     pub fn note(&mut self, event: &Event) {
         match event {
-            Event::Submitted { attempt, request, placement, variant } => {
+            Event::Submitted { attempt, request, placement, variant, .. } => {
                 let nodes = placement.nodes.iter().map(|share| share.node).collect();
                 self.live.insert(*attempt, Placed { request: request.clone(), variant: *variant, nodes });
             }
@@ -131,7 +131,10 @@ pub fn instance(
     for job in (0..graph.len()).map(JobId::from) {
         let set = graph.set_of(job);
         let measure = measures.of(job);
-        let parents = graph.parents(job);
+        let mut parents = graph.parents(job);
+        parents.extend(graph.given(job));
+        parents.sort_unstable();
+        parents.dedup();
         let mut inputs: Vec<u32> = Vec::new();
         for file in context.inputs(job).iter().flat_map(|input| input.files.iter()) {
             inputs.push(files.input(&file.path, &file.source, file.digest, file.size, &parents));

@@ -230,6 +230,10 @@ impl Walk<'_> {
         match source {
             Some(FileSource::Data(id)) => data = Some(engine.plan().workflow.data[id.index()].name.clone()),
             Some(FileSource::Output { task, output }) => makers = self.makers(job, task, output, &input.files),
+            Some(FileSource::Latest { task: set, .. }) => {
+                let position = task.inputs.iter().position(|other| other.name == input.name).unwrap_or(0) as u32;
+                makers.extend(engine.graph().version(job, position, set));
+            }
             None => {}
         }
         let more = makers.len().saturating_sub(MOST_MAKERS);
@@ -276,6 +280,7 @@ fn source(task: &Task, input: &str) -> Option<FileSource> {
         task.scatter.iter().find(|axis| axis.names.iter().any(|name| name == input)).and_then(|axis| {
             match axis.values {
                 AxisValues::Files { source, .. } => Some(source),
+                AxisValues::Arrivals { task, output, .. } => Some(FileSource::Output { task, output }),
                 _ => None,
             }
         })

@@ -44,7 +44,7 @@ impl History {
         match event {
             Event::Missed { reason, .. } => self.reason = Some(reason.clone()),
             Event::Reused { run, .. } => self.reused = Some(run.clone()),
-            Event::Submitted { attempt, request, placement, variant } => {
+            Event::Submitted { attempt, request, placement, variant, .. } => {
                 let view = AttemptView { variant: *variant, ..submitted(replayed, *attempt, request, placement) };
                 self.attempts.push(view);
             }

@@ -25,6 +25,7 @@ mod main {
     mod reporting;
     mod reuse;
     mod simulate;
+    mod streaming;
     mod together;
     mod wfformat;
 }

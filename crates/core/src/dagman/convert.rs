@@ -323,7 +323,7 @@ impl Builder<'_> {
             .map(|task| {
                 let made = task.inputs.iter().filter_map(|input| match input.source {
                     FileSource::Output { task, .. } => Some(task),
-                    FileSource::Data(_) => None,
+                    FileSource::Data(_) | FileSource::Latest { .. } => None,
                 });
                 made.collect()
             })

@@ -34,11 +34,11 @@ impl Engine {
                 self.sets[self.graph.set_of(*job).index()].reused += 1;
                 self.finish_well(*job, outputs.clone().into());
             }
-            Event::Submitted { attempt, request, placement, variant } => {
+            Event::Submitted { attempt, request, placement, variant, versions } => {
                 self.set(attempt.job, State::Submitted);
                 self.attempts[attempt.job.index()] = attempt.n;
-                let until = self.expected(attempt.job, *variant).map(|length| at.plus(length));
-                self.nodes.take(attempt.job, placement, request, until);
+                self.graph.give(attempt.job, versions);
+                self.nodes.take(attempt.job, placement, request);
                 let (request, placement) = (request.clone(), placement.clone());
                 let live = Live { n: attempt.n, request, placement, variant: *variant, since: at };
                 self.hold(attempt.job, &live, true);
@@ -74,6 +74,7 @@ impl Engine {
                 }
             }
             Event::Retrying { job, until, request } => {
+                self.graph.take_back(*job);
                 self.requests.insert(*job, request.clone());
                 self.set_backoff(*job, *until);
             }
@@ -113,7 +114,7 @@ impl Engine {
     }
 
     /// Every change of a job's state goes through here, so that the views stay true.
-    fn set(&mut self, job: JobId, state: State) {
+    pub(super) fn set(&mut self, job: JobId, state: State) {
         let old = std::mem::replace(&mut self.states[job.index()], state);
         let set = self.graph.set_of(job);
         self.leave(job, set, old);
@@ -145,9 +146,17 @@ impl Engine {
     fn leave(&mut self, job: JobId, set: SetId, old: State) {
         match old {
             State::Ready => {
+                if let Some(late) = self.asked_late.get_mut(&set) {
+                    late.ready.remove(&job);
+                }
                 let class = self.class_of(job, set);
                 let iteration = self.iterations.of_job(&self.graph, job);
                 self.ready.remove(&self.ranks, class, set, iteration, job);
+            }
+            State::Looking => {
+                if let Some(late) = self.asked_late.get_mut(&set) {
+                    late.queue.remove(&job);
+                }
             }
             State::Backoff => {
                 if let Some(until) = self.backoff_until.remove(&job) {
@@ -166,11 +175,19 @@ impl Engine {
         self.sets[set.index()].counts.0[state as usize] += 1;
         match state {
             State::Ready => {
+                if let Some(late) = self.asked_late.get_mut(&set) {
+                    late.ready.insert(job);
+                }
                 let class = self.class_of(job, set);
                 let iteration = self.iterations.of_job(&self.graph, job);
                 self.ready.insert(&self.ranks, class, set, iteration, job);
             }
-            State::Looking => self.due.push_back(job),
+            State::Looking => match self.asked_late.get_mut(&set) {
+                Some(late) => {
+                    late.queue.insert(job);
+                }
+                None => self.due.push_back(job),
+            },
             _ => {}
         }
     }
@@ -285,6 +302,7 @@ impl Engine {
                 self.unpark(parked);
             }
         }
+        self.arrived(job, set);
         if let Some(consumers) = self.dynamic_consumers.get(&set) {
             let progress = self.sets[set.index()].counts;
             if progress.settled() == progress.total() {
@@ -348,7 +366,7 @@ impl Engine {
         }
     }
 
-    fn one_less(&mut self, job: JobId) {
+    pub(super) fn one_less(&mut self, job: JobId) {
         self.unmet[job.index()] -= 1;
         if self.unmet[job.index()] == 0 && self.state(job) == State::Waiting {
             self.become_due(job);
@@ -370,7 +388,13 @@ impl Engine {
     }
 
     pub(super) fn uses_cache(&self, set: SetId) -> bool {
-        self.policy.cache && !self.forced[set.index()] && self.plan().task(set).settings.cache == Caching::On
+        self.policy.cache && !self.forced[set.index()] && self.cacheable(set)
+    }
+
+    /// A forced task does not read the cache, but what it makes may be reused later. What depends on when it was started
+    /// is nobody else's result.
+    pub(super) fn cacheable(&self, set: SetId) -> bool {
+        self.plan().task(set).settings.cache == Caching::On && !self.graph.takes_latest(set)
     }
 
     fn doom_gate(&mut self, gate: u32, cause: JobId) {
@@ -382,7 +406,7 @@ impl Engine {
         }
     }
 
-    fn doom(&mut self, job: JobId, cause: JobId) {
+    pub(super) fn doom(&mut self, job: JobId, cause: JobId) {
         if self.state(job) == State::Waiting {
             self.doomed.push_back((job, cause));
         }
@@ -481,6 +505,17 @@ impl Engine {
                 _ => {}
             }
         }
+        for taker in self.new_takers(first) {
+            self.take_arrivals(taker);
+        }
+    }
+
+    /// Of sets that take results as they come, those with jobs from here on.
+    fn new_takers(&self, first: usize) -> Vec<SetId> {
+        let new = |taker: &SetId| {
+            self.graph.jobs_of(*taker).and_then(|mut jobs| jobs.next()).is_some_and(|job| job.index() >= first)
+        };
+        self.graph.all_takers().into_iter().filter(new).collect()
     }
 
     /// A new job hangs on a gate that was there before: it may be open, or spoiled, already.
@@ -509,6 +544,7 @@ impl Engine {
                     self.sets[self.graph.set_of(job).index()].failed -= 1;
                 }
                 self.tries.remove(&job);
+                self.graph.take_back(job);
                 self.count_gpu_need(self.graph.set_of(job), true);
                 self.set(job, State::Waiting);
             }
@@ -541,6 +577,9 @@ impl Engine {
             for child in children {
                 self.tell(job, child, how);
             }
+        }
+        for taker in self.graph.all_takers() {
+            self.take_arrivals(taker);
         }
         for job in (0..self.states.len()).map(JobId::from) {
             if self.state(job) == State::Waiting && self.unmet[job.index()] == 0 {

@@ -18,6 +18,8 @@ pub enum Violation {
     Unmet { job: JobId, counted: u32, found: u32 },
     #[error("node {0:?} has {1} in use and free together, not what it has")]
     Resources(NodeId, &'static str),
+    #[error("{0} jobs of a set ended well, {1} have arrived")]
+    Arrivals(usize, usize),
     #[error("{0} jobs are ready, {1} are queued")]
     Ready(u32, usize),
 }
@@ -27,6 +29,7 @@ impl Engine {
         self.check_counts()?;
         self.check_live()?;
         self.check_resources()?;
+        self.check_arrivals()?;
         self.check_dependencies()
     }
 
@@ -41,6 +44,9 @@ impl Engine {
         };
         if self.states != other.states {
             return Some("states");
+        }
+        if self.graph.difference(&other.graph) {
+            return Some("what came when");
         }
         if self.unmet != other.unmet || self.gate_unmet != other.gate_unmet {
             return Some("what is waited for");
@@ -118,6 +124,21 @@ impl Engine {
         Ok(())
     }
 
+    /// Whoever ended well has arrived, once.
+    fn check_arrivals(&self) -> Result<(), Violation> {
+        for taker in self.graph.all_takers() {
+            let Some((source, _)) = self.plan().task(taker).arrivals() else { continue };
+            let mut arrived = self.graph.arrived(source).to_vec();
+            arrived.sort_unstable();
+            let jobs = self.graph.jobs_of(source).into_iter().flatten();
+            let done: Vec<JobId> = jobs.filter(|job| self.state(*job) == State::Done).collect();
+            if arrived != done {
+                return Err(Violation::Arrivals(done.len(), arrived.len()));
+            }
+        }
+        Ok(())
+    }
+
     /// Nothing runs before its parents, and the counters say what the graph says.
     fn check_dependencies(&self) -> Result<(), Violation> {
         let mut found = vec![0u32; self.states.len()];
@@ -137,6 +158,12 @@ impl Engine {
                         found[child.index()] += 1;
                     }
                 }
+            }
+        }
+        for taker in self.graph.all_takers() {
+            for job in self.graph.jobs_of(taker).into_iter().flatten() {
+                let complete = self.graph.batch(job).is_some_and(|batch| self.is_complete(batch));
+                found[job.index()] += u32::from(!complete);
             }
         }
         for job in (0..self.states.len()).map(JobId::from) {

@@ -14,6 +14,9 @@ pub enum Explanation {
     Waiting {
         unmet: Vec<(String, State)>,
         total: usize,
+        /// It is for a batch of results that is not complete.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        batch: Option<BatchProgress>,
     },
     Looking,
     /// Everything it needs is there, but the mode of the run keeps it until an earlier stage has ended.
@@ -53,6 +56,15 @@ pub enum Explanation {
     },
 }
 
+/// How far a batch of results is that is taken as they come.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct BatchProgress {
+    /// The task set that makes them.
+    pub of: String,
+    pub arrived: u32,
+    pub by: u32,
+}
+
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct NodeShortage {
     pub node: String,
@@ -80,7 +92,13 @@ impl Engine {
                     .take(MOST_LISTED)
                     .map(|parent| (self.graph.name(*parent), self.state(*parent)))
                     .collect();
-                Explanation::Waiting { unmet, total: parents.len() }
+                let batch = self.graph.batch(job).filter(|batch| !self.is_complete(*batch));
+                let batch = batch.map(|batch| BatchProgress {
+                    of: self.plan().task(batch.source).name.clone(),
+                    arrived: batch.arrived,
+                    by: batch.by,
+                });
+                Explanation::Waiting { unmet, total: parents.len(), batch }
             }
             State::Looking => Explanation::Looking,
             State::Ready => {

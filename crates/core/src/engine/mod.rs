@@ -4,6 +4,7 @@
 //! in replay. It reads no clock and waits for nothing: time is an argument, lateness is an input.
 
 mod apply;
+mod arrivals;
 mod check;
 mod devices;
 mod explain;
@@ -20,7 +21,7 @@ mod step;
 mod suitability;
 
 pub use check::Violation;
-pub use explain::{Explanation, NodeShortage};
+pub use explain::{BatchProgress, Explanation, NodeShortage};
 pub use policy::{Mode, Order, Packing, Policy};
 pub use rollout::Forecast;
 
@@ -30,6 +31,7 @@ use crate::job::OutputFile;
 use crate::plan::{Cycle, Graph, Plan};
 use crate::resources::Request;
 use crate::units::Timestamp;
+use crate::workflow::Operand;
 use nodes::Nodes;
 use ranks::Ranks;
 use ready::{ReadyQueues, Wants};
@@ -145,6 +147,31 @@ struct SetProgress {
     reused: u32,
 }
 
+/// A set whose condition is asked just before its tasks start.
+#[derive(Clone, Debug, Default)]
+struct AskedLate {
+    /// To be asked, the first first.
+    queue: BTreeSet<JobId>,
+    /// Asked, and ready to start.
+    ready: BTreeSet<JobId>,
+}
+
+fn asked_late(plan: &Plan) -> BTreeMap<SetId, AskedLate> {
+    let tasks = plan.workflow.tasks.iter().enumerate();
+    let late = tasks.filter(|(_, task)| {
+        let mut found = false;
+        if let Some(when) = &task.when {
+            crate::workflow::condition::operands(when, &mut |operand| {
+                if let Operand::Field { input, .. } = operand {
+                    found |= task.latest().any(|(position, _)| task.inputs[position as usize].name == *input);
+                }
+            });
+        }
+        found
+    });
+    late.map(|(set, _)| (SetId::from(set), AskedLate::default())).collect()
+}
+
 #[derive(Clone)]
 pub struct Engine {
     graph: Graph,
@@ -198,6 +225,8 @@ pub struct Engine {
     imagined: bool,
     /// Jobs that entered `Looking` and whose look is still to be asked for.
     due: VecDeque<JobId>,
+    /// Of sets whose conditions look at the newest result of another: who is still to be asked.
+    asked_late: BTreeMap<SetId, AskedLate>,
     /// Jobs that can no longer run, and because of whom.
     doomed: VecDeque<(JobId, JobId)>,
     /// Dynamic task sets whose sources may have ended.
@@ -268,6 +297,7 @@ impl Engine {
             rolled_out: 0,
             imagined: false,
             due: VecDeque::new(),
+            asked_late: asked_late(&plan),
             doomed: VecDeque::new(),
             graft_candidates: BTreeSet::new(),
             dynamic_consumers,
@@ -339,7 +369,8 @@ impl Engine {
         if self.stopping.is_some() {
             return None;
         }
-        if !self.due.is_empty() {
+        let more = !self.due.is_empty() || !self.doomed.is_empty() || !self.graft_candidates.is_empty();
+        if more || self.can_ask_late() {
             return Some(Timestamp(0));
         }
         let backoff = self.backoff.first().map(|(until, _)| *until);

@@ -8,7 +8,6 @@ use crate::event::{Placement, Share};
 use crate::ids::{JobId, NodeId};
 use crate::resources::{Capacity, Request};
 use crate::site::Site;
-use crate::units::Timestamp;
 use rustc_hash::FxHashMap;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -55,8 +54,7 @@ pub(super) struct Nodes {
     /// Nodes that gave something back, the oldest first; the first of them has number `forgotten`.
     releases: VecDeque<NodeId>,
     forgotten: u64,
-    /// Who holds something of each node, and until when, as was expected when it got it.
-    pub(super) holders: Vec<BTreeMap<JobId, Option<Timestamp>>>,
+    pub(super) holders: Vec<BTreeSet<JobId>>,
 }
 
 impl Signature {
@@ -82,7 +80,7 @@ impl Nodes {
                 *known.entry(kind(capacity)).or_insert(next)
             })
             .collect();
-        let holders = vec![BTreeMap::new(); capacities.len()];
+        let holders = vec![BTreeSet::new(); capacities.len()];
         let mut nodes = Self {
             site: site.name.clone(),
             capacities,
@@ -171,7 +169,7 @@ impl Nodes {
         Placement { site: self.site.clone(), nodes }
     }
 
-    pub(super) fn take(&mut self, job: JobId, placement: &Placement, request: &Request, until: Option<Timestamp>) {
+    pub(super) fn take(&mut self, job: JobId, placement: &Placement, request: &Request) {
         for share in &placement.nodes {
             self.change(share.node, |free, names| {
                 free.milli_cpus -= request.milli_cpus;
@@ -190,7 +188,7 @@ impl Nodes {
                     *free -= request.named.get(name).copied().unwrap_or(0);
                 }
             });
-            self.holders[share.node.index()].insert(job, until);
+            self.holders[share.node.index()].insert(job);
         }
         for (name, _, free) in &mut self.shared {
             *free -= request.named.get(name).copied().unwrap_or(0);

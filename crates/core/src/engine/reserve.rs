@@ -149,7 +149,7 @@ impl Engine {
             Spare { milli_cpus: u64::from(free.milli_cpus), memory: free.memory, disk: free.disk, milli_gpus: gpus };
         let mut ends: Vec<(Timestamp, JobId)> = self.nodes.holders[node.index()]
             .iter()
-            .map(|(job, until)| (until.map_or(NEVER, |until| until.max(now)), *job))
+            .map(|job| (self.expected_end(*job).map_or(NEVER, |end| end.max(now)), *job))
             .collect();
         ends.sort_unstable();
         let mut at = None;
@@ -161,6 +161,13 @@ impl Engine {
             spare.add(&self.live[&job].request);
         }
         (at, spare)
+    }
+
+    /// When a live attempt will have ended, as far as anybody knows.
+    pub(super) fn expected_end(&self, job: JobId) -> Option<Timestamp> {
+        let live = self.live.get(&job)?;
+        let length = self.expected(job, live.variant)?;
+        Some(live.since.plus(length))
     }
 }
 

@@ -253,7 +253,8 @@ impl Engine {
             let cores = share.cores.clone();
             self.spec_context().spec(attempt, variant, &request, node, gpus).map(|spec| JobSpec { cores, ..spec })
         });
-        self.record(now, Event::Submitted { attempt, request, placement, variant }, step);
+        let versions = self.graph.newest(job);
+        self.record(now, Event::Submitted { attempt, request, placement, variant, versions }, step);
         match spec {
             Some(Ok(spec)) => step.actions.push(Action::Submit(Box::new(spec))),
             Some(Err(error)) => self.refuse(now, attempt, error.to_string(), step),

@@ -110,7 +110,18 @@ impl Engine {
             Operand::Variable(name) => self.spec_context().value(job, name),
             Operand::Field { input, pointer } => fields.get(&(input.clone(), pointer.clone())).map(value_of),
         };
-        condition::holds(when, &lookup)
+        if !self.asks_latest(self.graph.set_of(job)) {
+            return condition::holds(when, &lookup);
+        }
+        // As long as there is no result, or it does not say, nothing speaks against the task.
+        let newest = |name: &str| task.latest().any(|(position, _)| task.inputs[position as usize].name == name);
+        let unknown = |operand: &Operand| match operand {
+            Operand::Field { input, pointer } => {
+                newest(input) && !fields.contains_key(&(input.clone(), pointer.clone()))
+            }
+            Operand::Literal(_) | Operand::Variable(_) => false,
+        };
+        condition::tells(when, &lookup, &unknown).unwrap_or(true)
     }
 
     pub(super) fn ended(&mut self, now: Timestamp, attempt: AttemptId, report: Box<Report>, step: &mut Step) {
@@ -158,11 +169,6 @@ impl Engine {
         }
     }
 
-    /// A forced task does not read the cache, but what it makes may be reused later.
-    fn cacheable(&self, set: SetId) -> bool {
-        self.plan().task(set).settings.cache != crate::workflow::Caching::Off
-    }
-
     fn cancel(&mut self, now: Timestamp, job: JobId, step: &mut Step) {
         let state = self.state(job);
         if let Some(live) = self.live.get(&job) {
@@ -202,9 +208,15 @@ impl Engine {
             self.stop(now, Stopping::Interrupt, step);
         }
         if self.stopping.is_none() {
-            self.grafts(now, step);
-            self.looks(now, step);
-            self.skip_doomed(now, step);
+            loop {
+                self.grafts(now, step);
+                self.looks(now, step);
+                self.skip_doomed(now, step);
+                // What was skipped may have been the last that a dynamic set waited for.
+                if self.graft_candidates.is_empty() {
+                    break;
+                }
+            }
             self.wake(now, step);
             self.schedule(now, step);
         }
@@ -240,6 +252,7 @@ impl Engine {
     }
 
     fn looks(&mut self, now: Timestamp, step: &mut Step) {
+        self.ask_late();
         let before = step.actions.len();
         while step.actions.len() - before < MOST_LOOKS
             && let Some(job) = self.due.pop_front()

@@ -4,6 +4,7 @@
 //! number of its tasks becomes known. Gathering n results for m consumers goes through a *gate*, so it
 //! costs n + m edges, not n · m. The graph knows nothing of states.
 
+use super::arrivals::Arrivals;
 use super::scatter::{self, Bound, Link, ResolvedAxis};
 use super::{Cycle, Plan};
 use crate::ids::{DataId, Digest, JobId, SetId};
@@ -87,6 +88,7 @@ pub struct Graph {
     order: Arc<[SetId]>,
     producers: Arc<Producers>,
     data_digests: Vec<Digest>,
+    pub(super) arrivals: Arrivals,
 }
 
 impl Graph {
@@ -98,6 +100,7 @@ impl Graph {
         let wanted = plan.wanted();
         let pending = order.iter().copied().filter(|set| wanted[set.index()]).collect();
         let data_digests = plan.files.iter().map(|files| super::spec::files_digest(files)).collect();
+        let arrivals = Arrivals::new(&plan);
         let mut graph = Self {
             plan,
             pending,
@@ -113,6 +116,7 @@ impl Graph {
             order,
             producers,
             data_digests,
+            arrivals,
         };
         graph.unfold_known(&mut Vec::new());
         Ok(graph)
@@ -240,6 +244,9 @@ impl Graph {
     pub fn selected(&self, job: JobId, producer: SetId) -> Vec<JobId> {
         let Some(theirs) = &self.sets[producer.index()] else { return Vec::new() };
         let set = self.set_of(job);
+        if let Some(batch) = self.batch(job).filter(|batch| batch.source == producer) {
+            return self.members(batch);
+        }
         let Some(link) = self.links.get(&(set, producer)) else { return vec![theirs.first] };
         let selection = link.select(self.axes_of(set), self.index_of(job));
         scatter::selected(&theirs.axes, &selection).into_iter().map(|index| JobId(theirs.first.0 + index)).collect()
@@ -303,15 +310,25 @@ impl Graph {
                     AxisValues::Files { .. } => dynamic.next(),
                     _ => None,
                 };
-                ResolvedAxis::new(axis, files)
+                let results = match axis.values {
+                    AxisValues::Arrivals { task, .. } => self.count_of(task).unwrap_or(0),
+                    _ => 0,
+                };
+                ResolvedAxis::new(axis, files, results)
             })
             .collect();
         let count = scatter::combinations(&axes).unwrap_or(0);
         let first = self.add_jobs(set, count);
         self.sets[set.index()] = Some(Unfolded { first, count, axes });
         let dynamic_sources: Vec<SetId> = plan.dynamic_sources(set).collect();
+        let source = plan.task(set).arrivals().map(|(source, _)| source);
         let producers = self.producers.clone();
         for producer in producers.of(set).iter().copied() {
+            if source == Some(producer) {
+                // Each waits for its batch, whoever will be in it.
+                self.job_waits[first.index()..].iter_mut().for_each(|waits| *waits += 1);
+                continue;
+            }
             self.link(producer, set);
             // All of a dynamic source has ended before the graft: nothing is left to wait for.
             if !dynamic_sources.contains(&producer) {

@@ -94,7 +94,7 @@ impl Shift {
     fn source(&self, source: &mut FileSource) {
         match source {
             FileSource::Data(data) => *data = DataId::from(data.index() + self.data),
-            FileSource::Output { task, .. } => *task = self.set(*task),
+            FileSource::Output { task, .. } | FileSource::Latest { task, .. } => *task = self.set(*task),
         }
     }
 
@@ -102,8 +102,10 @@ impl Shift {
         task.after.iter_mut().for_each(|set| *set = self.set(*set));
         task.inputs.iter_mut().for_each(|input| self.source(&mut input.source));
         for axis in &mut task.scatter {
-            if let AxisValues::Files { source, .. } = &mut axis.values {
-                self.source(source);
+            match &mut axis.values {
+                AxisValues::Files { source, .. } => self.source(source),
+                AxisValues::Arrivals { task, .. } => *task = self.set(*task),
+                AxisValues::Range { .. } | AxisValues::Rows(_) => {}
             }
         }
         if let Run::Planned(planned) = &mut task.run {

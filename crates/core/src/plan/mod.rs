@@ -3,11 +3,13 @@
 //! It is symbolic: a scatter of a million tasks is one entry. [`Graph`] unfolds it into jobs and grows
 //! when a dynamic task set learns its tasks. It knows nothing of states, attempts or time.
 
+mod arrivals;
 mod graph;
 mod join;
 mod scatter;
 mod spec;
 
+pub use arrivals::Batch;
 pub use graph::{Graph, Producers, Target};
 pub use scatter::{Bound, ResolvedAxis, ResolvedValues};
 pub(crate) use spec::number_name;
@@ -82,19 +84,16 @@ impl Plan {
         Digest(*hasher.0.finalize().as_bytes())
     }
 
-    /// The task sets that a task set waits for, each once, in order.
+    /// The task sets that a task set waits for, each once, in order. Of what it takes the newest of, it waits for nothing.
     pub fn producers(&self, set: SetId) -> Vec<SetId> {
         let task = self.task(set);
         let mut producers = task.after.clone();
-        let output = |source: &FileSource| match source {
-            FileSource::Output { task, .. } => Some(*task),
-            FileSource::Data(_) => None,
-        };
-        producers.extend(task.inputs.iter().filter_map(|input| output(&input.source)));
+        producers.extend(task.inputs.iter().filter_map(|input| input.source.awaited()));
         if let Some(planned) = task.run.planned() {
-            producers.extend(planned.further.values().flatten().filter_map(output));
+            producers.extend(planned.further.values().flatten().filter_map(FileSource::awaited));
         }
         producers.extend(self.dynamic_sources(set));
+        producers.extend(task.arrivals().map(|(source, _)| source));
         producers.sort_unstable();
         producers.dedup();
         producers

@@ -22,6 +22,10 @@ pub enum ResolvedValues {
     Rows(Vec<Vec<Value>>),
     /// One row a file.
     Files(Arc<[InputFile]>),
+    /// One row a batch of results, whichever come first. What is in them is not known here.
+    Arrivals {
+        batches: u32,
+    },
     /// One row a batch of at most `by` files.
     Batches {
         files: Arc<[InputFile]>,
@@ -50,8 +54,9 @@ impl Bound<'_> {
 }
 
 impl ResolvedAxis {
-    /// `files` are the files of a [`AxisValues::Files`] axis; other axes know their values themselves.
-    pub fn new(axis: &Axis, files: Option<Arc<[InputFile]>>) -> Self {
+    /// `files` are the files of a [`AxisValues::Files`] axis, `results` how many tasks the source of an
+    /// [`AxisValues::Arrivals`] axis has; other axes know their values themselves.
+    pub fn new(axis: &Axis, files: Option<Arc<[InputFile]>>, results: u32) -> Self {
         let values = match &axis.values {
             AxisValues::Range { first, last, step } => {
                 let len = if (*step > 0 && first <= last) || (*step < 0 && first >= last) {
@@ -62,6 +67,7 @@ impl ResolvedAxis {
                 ResolvedValues::Range { first: *first, step: *step, len: u32::try_from(len).unwrap_or(u32::MAX) }
             }
             AxisValues::Rows(rows) => ResolvedValues::Rows(rows.clone()),
+            AxisValues::Arrivals { by, .. } => ResolvedValues::Arrivals { batches: results.div_ceil((*by).max(1)) },
             AxisValues::Files { by, .. } => {
                 let files = files.unwrap_or_default();
                 match by {
@@ -78,6 +84,7 @@ impl ResolvedAxis {
             ResolvedValues::Range { len, .. } => *len,
             ResolvedValues::Rows(rows) => rows.len() as u32,
             ResolvedValues::Files(files) => files.len() as u32,
+            ResolvedValues::Arrivals { batches } => *batches,
             ResolvedValues::Batches { files, by } => files.len().div_ceil(*by as usize) as u32,
         }
     }
@@ -92,6 +99,7 @@ impl ResolvedAxis {
             ResolvedValues::Range { first, step, .. } => Bound::Value(Value::Integer(first + step * i64::from(row))),
             ResolvedValues::Rows(rows) => Bound::Value(rows[row as usize][column].clone()),
             ResolvedValues::Files(files) => Bound::File(&files[row as usize]),
+            ResolvedValues::Arrivals { .. } => Bound::Batch(&[], row + 1),
             ResolvedValues::Batches { files, by } => {
                 let from = row as usize * *by as usize;
                 let to = (from + *by as usize).min(files.len());
@@ -254,13 +262,13 @@ mod tests {
 
     fn range(name: &str, first: i64, last: i64) -> ResolvedAxis {
         let values = AxisValues::Range { first, last, step: 1 };
-        ResolvedAxis::new(&Axis { names: vec![name.into()], values }, None)
+        ResolvedAxis::new(&Axis { names: vec![name.into()], values }, None, 0)
     }
 
     fn rows_axis(names: &[&str], rows: &[&[&str]]) -> ResolvedAxis {
         let values = rows.iter().map(|row| row.iter().map(|text| Value::Text((*text).into())).collect()).collect();
         let names = names.iter().map(|name| (*name).into()).collect();
-        ResolvedAxis::new(&Axis { names, values: AxisValues::Rows(values) }, None)
+        ResolvedAxis::new(&Axis { names, values: AxisValues::Rows(values) }, None, 0)
     }
 
     fn picks(consumer: &[ResolvedAxis], producer: &[ResolvedAxis], index: u32) -> Vec<u32> {

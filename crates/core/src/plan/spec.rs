@@ -8,7 +8,7 @@ use crate::job::{CommandLine, InputFile, InputFiles, JobSpec, OutputFile, Output
 use crate::resources::Request;
 use crate::workflow::planned::{self, Member, MemberSource, Operation, Planned, Work};
 use crate::workflow::template::{self, TemplateError, Values};
-use crate::workflow::{FileSource, Limits, OutputKind, Run, Settings, Task, Template, Value, Variant};
+use crate::workflow::{AxisValues, FileSource, Limits, OutputKind, Run, Settings, Task, Template, Value, Variant};
 use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -140,9 +140,9 @@ impl<'a> SpecContext<'a> {
             .iter()
             .enumerate()
             .map(|(position, input)| {
-                let mut files = self.files(job, input.source);
+                let mut files = self.files(job, position as u32, input.source);
                 if let Some(further) = further(self.task(job), position) {
-                    let rest = further.iter().map(|source| self.files(job, *source));
+                    let rest = further.iter().map(|source| self.files(job, position as u32, *source));
                     files = std::iter::once(files).chain(rest).flat_map(|files| files.to_vec()).collect();
                 }
                 InputFiles { name: input.name.clone(), files, list: None }
@@ -152,6 +152,9 @@ impl<'a> SpecContext<'a> {
             let Some(name) = axis.names.first() else { continue };
             let files: Arc<[InputFile]> = match self.graph.variable(job, name) {
                 Some(Bound::File(file)) => Arc::new([file.clone()]),
+                Some(Bound::Batch(..)) if let Some(source) = arrivals(self.task(job), name) => {
+                    self.files(job, u32::MAX, source)
+                }
                 Some(Bound::Batch(files, _)) => files.into(),
                 _ => continue,
             };
@@ -189,24 +192,25 @@ impl<'a> SpecContext<'a> {
         self.graph.plan().task(self.graph.set_of(job))
     }
 
-    fn files(&self, job: JobId, source: FileSource) -> Arc<[InputFile]> {
-        match source {
-            FileSource::Data(data) => self.graph.plan().files[data.index()].clone(),
-            FileSource::Output { task, output } => self
-                .graph
-                .selected(job, task)
-                .into_iter()
-                .filter_map(|producer| self.outputs[producer.index()].as_ref())
-                .flat_map(|files| files.iter())
-                .filter(|file| file.output == output)
-                .map(|file| InputFile {
-                    path: file.path.clone(),
-                    source: self.source_of(task, file),
-                    size: file.size,
-                    digest: file.digest,
-                })
-                .collect(),
-        }
+    /// The files of the input at a position.
+    fn files(&self, job: JobId, position: u32, source: FileSource) -> Arc<[InputFile]> {
+        let (task, output, makers) = match source {
+            FileSource::Data(data) => return self.graph.plan().files[data.index()].clone(),
+            FileSource::Output { task, output } => (task, output, self.graph.selected(job, task)),
+            FileSource::Latest { task, output } => {
+                (task, output, self.graph.version(job, position, task).into_iter().collect())
+            }
+        };
+        let left = makers.into_iter().filter_map(|maker| self.outputs[maker.index()].as_ref());
+        left.flat_map(|files| files.iter())
+            .filter(|file| file.output == output)
+            .map(|file| InputFile {
+                path: file.path.clone(),
+                source: self.source_of(task, file),
+                size: file.size,
+                digest: file.digest,
+            })
+            .collect()
     }
 
     /// Where a consumer finds a result: where its producer pushed it to, if it did.
@@ -271,6 +275,16 @@ impl<'a> SpecContext<'a> {
 /// Of other operations, what they leave stays where they put it.
 fn pushes(work: &Work) -> bool {
     matches!(work, Work::Task(_) | Work::Cluster(_) | Work::Operation(Operation::Transfer))
+}
+
+/// What a variable takes as it comes.
+fn arrivals(task: &Task, name: &str) -> Option<FileSource> {
+    task.scatter.iter().find_map(|axis| match axis.values {
+        AxisValues::Arrivals { task, output, .. } if axis.names.iter().any(|other| other == name) => {
+            Some(FileSource::Output { task, output })
+        }
+        _ => None,
+    })
 }
 
 /// The sources of an input beside its first.

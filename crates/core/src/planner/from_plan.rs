@@ -97,6 +97,7 @@ fn classes(plan: &Plan) -> Vec<Classes> {
 fn sources(task: &workflow::Task) -> impl Iterator<Item = FileSource> + '_ {
     let scattered = task.scatter.iter().filter_map(|axis| match axis.values {
         AxisValues::Files { source, .. } => Some(source),
+        AxisValues::Arrivals { task, output, .. } => Some(FileSource::Output { task, output }),
         _ => None,
     });
     task.inputs.iter().map(|input| input.source).chain(scattered)
@@ -257,7 +258,10 @@ impl Reading<'_> {
         // What each task set reads, each group of files once.
         let mut reads: Vec<Vec<Read>> = Vec::with_capacity(tasks.len());
         for task in tasks {
-            let mut read: Vec<Read> = task.inputs.iter().map(|input| self.read(input.source)).collect();
+            // Of what is newest, nothing is known before the run.
+            let known = |source: &FileSource| !matches!(source, FileSource::Latest { .. });
+            let sources = task.inputs.iter().map(|input| input.source).filter(known);
+            let mut read: Vec<Read> = sources.map(|source| self.read(source)).collect();
             read.sort_unstable();
             read.dedup();
             reads.push(read);
@@ -283,6 +287,7 @@ impl Reading<'_> {
                 }
             }
             self.scattered(job, task);
+            self.batch(job, task);
             for parent in &tasks[set.index()].after {
                 for parent in self.graph.selected(job, *parent) {
                     self.builder.after(task, TaskId(parent.0));
@@ -317,7 +322,9 @@ impl Reading<'_> {
     fn read(&self, source: FileSource) -> Read {
         match source {
             FileSource::Data(data) => Read::Data(data.index() as u32),
-            FileSource::Output { task, output } => Read::Made(task, self.classes[task.index()].of[output as usize]),
+            FileSource::Output { task, output } | FileSource::Latest { task, output } => {
+                Read::Made(task, self.classes[task.index()].of[output as usize])
+            }
         }
     }
 
@@ -347,6 +354,20 @@ impl Reading<'_> {
             let group = entry.parts.entry((first, count));
             let group = *group.or_insert_with(|| builder.group((from..from + count).map(FileId)));
             self.builder.reads(task, group);
+        }
+    }
+
+    /// What a task takes as it comes: who will be first is not known, so they are taken in their order.
+    fn batch(&mut self, job: JobId, task: TaskId) {
+        let Some(batch) = self.graph.batch(job) else { return };
+        for axis in &self.plan.task(self.graph.set_of(job)).scatter {
+            let AxisValues::Arrivals { task: source, output, .. } = axis.values else { continue };
+            let class = self.classes[source.index()].of[output as usize];
+            let from = batch.number as usize * batch.by as usize;
+            let makers = self.graph.jobs_of(source).into_iter().flatten().skip(from).take(batch.by as usize);
+            for maker in makers {
+                self.builder.reads(task, GroupId(self.made[maker.index()].0 + class));
+            }
         }
     }
 

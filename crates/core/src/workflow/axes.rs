@@ -3,7 +3,7 @@
 
 use super::reader::Reader;
 use super::{Axis, AxisValues, FileSource, Span, Task, Value};
-use crate::diagnostic::{AXIS_MISMATCH, BAD_VALUE, Diagnostic};
+use crate::diagnostic::{AXIS_MISMATCH, BAD_VALUE, Diagnostic, SCATTER};
 use crate::ids::SetId;
 use rustc_hash::{FxHashMap, FxHashSet};
 
@@ -24,8 +24,19 @@ pub(super) fn check(reader: &mut Reader, tasks: &[Task], places: &AxisPlaces) {
             }
         }
         for (position, axis) in task.scatter.iter().enumerate() {
-            let AxisValues::Files { source: FileSource::Output { task: producer, .. }, .. } = axis.values else {
-                continue;
+            let producer = match axis.values {
+                AxisValues::Files { source: FileSource::Output { task, .. }, .. } => task,
+                AxisValues::Arrivals { task, .. } => {
+                    check_arrivals(reader, tasks, SetId::from(number), task, place(position));
+                    let earlier = |axis: &Axis| matches!(axis.values, AxisValues::Arrivals { .. });
+                    if tasks[number].scatter[..position].iter().any(earlier) {
+                        let message = format!("`{}` takes results as they come twice", tasks[number].name);
+                        let help = "a task can have one variable `as ready`: make two tasks of it";
+                        reader.report(Diagnostic::error(SCATTER, place(position), message).help(help));
+                    }
+                    task
+                }
+                _ => continue,
             };
             let producer = &tasks[producer.index()];
             if let Some(name) = shared(task, producer).next() {
@@ -45,6 +56,38 @@ pub(super) fn check(reader: &mut Reader, tasks: &[Task], places: &AxisPlaces) {
                 );
             }
         }
+    }
+}
+
+/// Results that are taken as they come: how many there will be must be known, and nothing else may be waited for.
+fn check_arrivals(reader: &mut Reader, tasks: &[Task], consumer: SetId, source: SetId, place: Span) {
+    let (task, producer) = (&tasks[consumer.index()], &tasks[source.index()]);
+    let unknown = |axis: &&Axis| matches!(axis.values, AxisValues::Files { source: FileSource::Output { .. }, .. });
+    if let Some(axis) = producer.scatter.iter().find(unknown) {
+        reader.report(
+            Diagnostic::error(
+                SCATTER,
+                place,
+                format!(
+                    "`{}` cannot take the results of `{}` as they come: how many there will be is not known",
+                    task.name, producer.name
+                ),
+            )
+            .related(producer.span, format!("its `{}` runs over files that the run makes", axis.names[0]))
+            .help("leave `as ready` out: the batches are made when all of them are there"),
+        );
+    }
+    let again = task.inputs.iter().find(|input| input.source.awaited() == Some(source));
+    if again.is_some() || task.after.contains(&source) {
+        let what = again.map_or_else(|| "is `after` it".to_owned(), |input| format!("needs all of `{}`", input.name));
+        reader.report(
+            Diagnostic::error(
+                SCATTER,
+                again.map_or(place, |input| input.span),
+                format!("`{}` takes results of `{}` as they come, and {what}", task.name, producer.name),
+            )
+            .help("remove one of the two: either it waits for all of them, or for some at a time"),
+        );
     }
 }
 
@@ -76,7 +119,7 @@ pub(super) fn check_iteration(reader: &mut Reader, task: &str, axes: &[Axis], na
             let bad = |value: &&Value| !matches!(value, Value::Integer(value) if number(*value));
             values.into_iter().find(bad).map(ToString::to_string)
         }
-        AxisValues::Files { .. } => Some("a file".to_owned()),
+        AxisValues::Files { .. } | AxisValues::Arrivals { .. } => Some("a file".to_owned()),
     };
     if let Some(wrong) = wrong {
         reader.report(
@@ -110,7 +153,8 @@ fn check_pair(reader: &mut Reader, consumer: &Task, producer: &Task, input: &str
             };
             match (&ours.values, &theirs.values) {
                 (ours, theirs) if ours == theirs => {}
-                (AxisValues::Files { .. }, _) | (_, AxisValues::Files { .. }) => {
+                (AxisValues::Files { .. } | AxisValues::Arrivals { .. }, _)
+                | (_, AxisValues::Files { .. } | AxisValues::Arrivals { .. }) => {
                     reader.report(
                         fail("the two do not run over the same files".to_owned())
                             .help("write the same source in both `for:`, or rename the variable to take all of them"),
@@ -171,6 +215,6 @@ fn labels(axis: &Axis, name: &str) -> Box<dyn Iterator<Item = String>> {
             let labels: Vec<String> = rows.iter().filter_map(|row| row.get(column)).map(ToString::to_string).collect();
             Box::new(labels.into_iter())
         }
-        AxisValues::Files { .. } => Box::new(std::iter::empty()),
+        AxisValues::Files { .. } | AxisValues::Arrivals { .. } => Box::new(std::iter::empty()),
     }
 }

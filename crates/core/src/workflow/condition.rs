@@ -85,6 +85,25 @@ pub fn holds(condition: &Condition, lookup: &Lookup<'_>) -> bool {
     evaluate(condition, lookup).unwrap_or(false)
 }
 
+/// Whether the condition can be true as far as it can be told: `None` when that hangs on what is not known yet.
+pub fn tells(condition: &Condition, lookup: &Lookup<'_>, unknown: &dyn Fn(&Operand) -> bool) -> Option<bool> {
+    let all = |parts: &[Condition], decisive: bool| {
+        let told: Vec<Option<bool>> = parts.iter().map(|part| tells(part, lookup, unknown)).collect();
+        if told.contains(&Some(decisive)) {
+            return Some(decisive);
+        }
+        if told.contains(&None) { None } else { Some(!decisive) }
+    };
+    match condition {
+        Condition::All(parts) => all(parts, false),
+        Condition::Any(parts) => all(parts, true),
+        Condition::Not(part) => tells(part, lookup, unknown).map(|truth| !truth),
+        Condition::Truth(operand) if unknown(operand) => None,
+        Condition::Compare { left, right, .. } if unknown(left) || unknown(right) => None,
+        Condition::Truth(_) | Condition::Compare { .. } => Some(holds(condition, lookup)),
+    }
+}
+
 /// Calls back for every operand, literals too.
 pub fn operands(condition: &Condition, visit: &mut dyn FnMut(&Operand)) {
     match condition {

@@ -51,7 +51,7 @@ pub const VARIANT: &[&str] = &["run", "runtime"];
 /// Of a data entry that is a map.
 pub const DATA: &[&str] = &["path", "manifest", "url", "files", "replica"];
 /// Of an input that is a map.
-pub const INPUT: &[&str] = &["from", "bypass", "program"];
+pub const INPUT: &[&str] = &["from", "bypass", "program", "latest"];
 /// Of an output that is a map.
 pub const OUTPUT: &[&str] = &["path", "optional", "temp", "size", "register"];
 pub const RETRY: &[&str] = &["times", "on", "pause", "memory", "time", "ask"];

@@ -212,6 +212,24 @@ pub struct Task {
     pub span: Span,
 }
 
+impl Task {
+    /// The inputs that are the newest results of a task set: their positions, and the set.
+    pub fn latest(&self) -> impl Iterator<Item = (u32, SetId)> + '_ {
+        self.inputs.iter().enumerate().filter_map(|(position, input)| match input.source {
+            FileSource::Latest { task, .. } => Some((position as u32, task)),
+            _ => None,
+        })
+    }
+
+    /// The task set whose results it takes as they come, and how many at a time.
+    pub fn arrivals(&self) -> Option<(SetId, u32)> {
+        self.scatter.iter().find_map(|axis| match axis.values {
+            AxisValues::Arrivals { task, by, .. } => Some((task, by)),
+            _ => None,
+        })
+    }
+}
+
 /// Another way to do what a task does: on other resources, perhaps with another command. The results are the same.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Variant {
@@ -241,6 +259,9 @@ pub enum AxisValues {
     Rows(Vec<Vec<Value>>),
     /// One task a file, or a batch of `by` files. The name is also an input of the task.
     Files { source: FileSource, by: Option<u32> },
+    /// One task for every `by` results of a task set, in the order in which its tasks end well. Each of its tasks leaves
+    /// one file, so how many batches there are is known before the run; what is in them is not.
+    Arrivals { task: SetId, output: u32, by: u32 },
 }
 
 /// Where files come from.
@@ -254,6 +275,22 @@ pub enum FileSource {
         task: SetId,
         output: u32,
     },
+    /// The files of whichever task of a set ended well last when the attempt is handed over; none before the first.
+    /// Nobody waits for it.
+    Latest {
+        task: SetId,
+        output: u32,
+    },
+}
+
+impl FileSource {
+    /// The task set whose end is waited for.
+    pub fn awaited(&self) -> Option<SetId> {
+        match self {
+            FileSource::Output { task, .. } => Some(*task),
+            FileSource::Data(_) | FileSource::Latest { .. } => None,
+        }
+    }
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

@@ -4,7 +4,7 @@ use super::index::{Head, Index};
 use super::reader::Reader;
 use super::scope::{Meaning, Scope, scalar_value};
 use super::template::is_identifier;
-use super::{Axis, AxisValues, Span, Value};
+use super::{Axis, AxisValues, FileSource, OutputKind, Span, Value};
 use crate::diagnostic::{Diagnostic, SCATTER, UNKNOWN_NAME};
 use crate::ids::SetId;
 use crate::yaml::{Kind, Node};
@@ -13,8 +13,10 @@ use rustc_hash::FxHashSet;
 /// More tasks of one kind than any plan holds; a slip of the hand rather than a wish.
 const MOST_TASKS: u64 = 10_000_000;
 
-const ACCEPTED: &str =
-    "write a range `1..6`, a list `[0.1, 0.01]`, or the name of files, such as `images` or `images by 100`";
+const ACCEPTED: &str = "write a range `1..6`, a list `[0.1, 0.01]`, or the name of files, such as `images`, `images by 100` or `frames by 4 as ready`";
+
+/// Behind the size of a batch: batches are made as results come, not when all are there.
+const AS_READY: &str = " as ready";
 
 /// What is needed to read the scatter of one task.
 pub(super) struct Context<'a, 'd> {
@@ -37,7 +39,7 @@ pub(super) fn read<'d>(
             for (variable, value) in node.entries() {
                 let Some(name) = reader.name(variable, "a variable") else { continue };
                 let values = values(reader, context, name, value);
-                let files = matches!(values, Some(AxisValues::Files { .. }));
+                let files = matches!(values, Some(AxisValues::Files { .. } | AxisValues::Arrivals { .. }));
                 scope.add(reader, name, if files { Meaning::File } else { Meaning::Variable }, variable.span());
                 if let Some(values) = values {
                     axes.push((Axis { names: vec![name.to_owned()], values }, variable.span()));
@@ -82,7 +84,7 @@ pub(super) fn known_length(values: &AxisValues) -> Option<u64> {
             Some(if forward { last.abs_diff(*first) / step.unsigned_abs() + 1 } else { 0 })
         }
         AxisValues::Rows(rows) => Some(rows.len() as u64),
-        AxisValues::Files { .. } => None,
+        AxisValues::Files { .. } | AxisValues::Arrivals { .. } => None,
     }
 }
 
@@ -269,6 +271,10 @@ fn files(
     node: Node<'_>,
     text: &str,
 ) -> Option<AxisValues> {
+    let (text, as_ready) = match text.trim_end().strip_suffix(AS_READY) {
+        Some(before) => (before, true),
+        None => (text, false),
+    };
     let (name, by) = split_by(text);
     let span =
         node.text().and_then(|text| text.find(name)).map_or(node.span(), |at| node.span_within(at, at + name.len()));
@@ -302,5 +308,47 @@ fn files(
         },
     };
     let source = context.index.resolve(reader, context.heads, context.task, name, span)?;
-    Some(AxisValues::Files { source, by })
+    if as_ready {
+        arrivals(reader, context, node, (name, span), source, by)
+    } else {
+        Some(AxisValues::Files { source, by })
+    }
+}
+
+/// `frames by 4 as ready`: what is taken as it comes is one file from each of a known number of tasks.
+fn arrivals(
+    reader: &mut Reader,
+    context: &Context<'_, '_>,
+    node: Node<'_>,
+    (name, span): (&str, Span),
+    source: FileSource,
+    by: Option<u32>,
+) -> Option<AxisValues> {
+    let FileSource::Output { task, output } = source else {
+        reader.report(
+            Diagnostic::error(SCATTER, span, format!("`{name}` is data: all of it is there before the run"))
+                .help("leave `as ready` out; it is for files that other tasks make"),
+        );
+        return None;
+    };
+    let head = &context.heads[task.index()];
+    let made = &head.outputs[output as usize];
+    if made.kind != OutputKind::File || made.optional {
+        let why = if made.optional { "may be missing" } else { "can be any number of files" };
+        reader.report(
+            Diagnostic::error(SCATTER, span, format!("`{name}` cannot be taken as it comes: it {why}"))
+                .related(made.span, format!("`{}` of `{}` is here", made.name, head.name))
+                .help("`as ready` counts results: it needs an output that is one file of each task")
+                .help("or leave `as ready` out: the batches are made when all files are there"),
+        );
+        return None;
+    }
+    let Some(by) = by else {
+        let message = "`as ready` needs to know how many results make a task";
+        reader.report(
+            Diagnostic::error(SCATTER, node.span(), message).help(format!("write for example `{name} by 4 as ready`")),
+        );
+        return None;
+    };
+    Some(AxisValues::Arrivals { task, output, by })
 }

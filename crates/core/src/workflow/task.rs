@@ -156,6 +156,8 @@ fn part_of(whole: Span, text: &str, part: Span) -> Span {
 struct Flags {
     bypass: bool,
     program: bool,
+    /// Where it is written.
+    latest: Option<Span>,
 }
 
 fn inputs<'d>(
@@ -170,7 +172,18 @@ fn inputs<'d>(
     let mut add = |reader: &mut Reader, name: &'d str, source: &str, place: Node<'_>, at: Node<'_>, flags: Flags| {
         scope.add(reader, name, Meaning::Input, at.span());
         if let Some(source) = common.index.resolve(reader, common.heads, set, source, place.span()) {
-            let Flags { bypass, program } = flags;
+            let Flags { bypass, program, latest } = flags;
+            let source = match (source, latest) {
+                (FileSource::Output { task, output }, Some(_)) => FileSource::Latest { task, output },
+                (FileSource::Data(_), Some(span)) => {
+                    reader.report(
+                        Diagnostic::error(CONFLICT, span, format!("`{name}` is data: it has only one version"))
+                            .help("remove `latest`; it is for what other tasks make again and again"),
+                    );
+                    source
+                }
+                _ => source,
+            };
             found.push(Input { name: name.to_owned(), source, span: place.span(), bypass, program });
         }
     };
@@ -187,6 +200,10 @@ fn inputs<'d>(
                             "from" => from = reader.text(value, "`from`").map_or(from, |text| (value, text)),
                             "bypass" => flags.bypass = reader.boolean(value, "`bypass`").unwrap_or(false),
                             "program" => flags.program = reader.boolean(value, "`program`").unwrap_or(false),
+                            "latest" => {
+                                let on = reader.boolean(value, "`latest`").unwrap_or(false);
+                                flags.latest = on.then_some(inner.span());
+                            }
                             _ => reader.unknown_key(inner, "an input", &[keys::INPUT]),
                         }
                     }
@@ -377,13 +394,14 @@ fn several(common: &Common<'_>, axes: &[Axis], inputs: &[Input], name: &str) -> 
                 }
                 _ => true,
             },
-            FileSource::Output { task, output } => {
+            FileSource::Output { task, output } | FileSource::Latest { task, output } => {
                 let output: Option<&Output> = common.heads[task.index()].outputs.get(output as usize);
                 output.is_some_and(|output| output.kind != OutputKind::File)
             }
         };
     }
     axes.iter().any(|axis| {
-        axis.names.iter().any(|other| other == name) && matches!(axis.values, AxisValues::Files { by: Some(_), .. })
+        axis.names.iter().any(|other| other == name)
+            && matches!(axis.values, AxisValues::Files { by: Some(_), .. } | AxisValues::Arrivals { .. })
     })
 }

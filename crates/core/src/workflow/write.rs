@@ -170,7 +170,7 @@ fn variants(out: &mut String, task: &Task) {
 fn source(workflow: &Workflow, source: FileSource) -> String {
     match source {
         FileSource::Data(data) => workflow.data[data.index()].name.clone(),
-        FileSource::Output { task, output } => {
+        FileSource::Output { task, output } | FileSource::Latest { task, output } => {
             let task = &workflow.tasks[task.index()];
             format!("{}.{}", task.name, task.outputs[output as usize].name)
         }
@@ -198,6 +198,10 @@ fn axes(out: &mut String, workflow: &Workflow, axes: &[Axis]) {
                     AxisValues::Range { first, last, step } => format!("{first}..{last} by {step}"),
                     AxisValues::Files { source: from, by: None } => source(workflow, *from),
                     AxisValues::Files { source: from, by: Some(by) } => format!("{} by {by}", source(workflow, *from)),
+                    AxisValues::Arrivals { task, output, by } => {
+                        let from = FileSource::Output { task: *task, output: *output };
+                        format!("{} by {by} as ready", source(workflow, from))
+                    }
                     AxisValues::Rows(rows) => {
                         let values: Vec<String> = rows.iter().flatten().map(bound_value).collect();
                         format!("[{}]", values.join(", "))
@@ -214,9 +218,10 @@ fn inputs(out: &mut String, workflow: &Workflow, inputs: &[Input]) {
         return;
     }
     let sources: Vec<String> = inputs.iter().map(|input| source(workflow, input.source)).collect();
-    let named = |(input, source): (&Input, &String)| {
-        source.rsplit('.').next() == Some(input.name.as_str()) && !input.bypass && !input.program
-    };
+    let latest = |input: &Input| matches!(input.source, FileSource::Latest { .. });
+    let special = |input: &Input| input.bypass || input.program || latest(input);
+    let named =
+        |(input, source): (&Input, &String)| source.rsplit('.').next() == Some(input.name.as_str()) && !special(input);
     out.push_str("    in:\n");
     if inputs.iter().zip(&sources).all(named) {
         for source in sources {
@@ -224,7 +229,7 @@ fn inputs(out: &mut String, workflow: &Workflow, inputs: &[Input]) {
         }
     } else {
         for (input, source) in inputs.iter().zip(sources) {
-            let flags = flags([("bypass", input.bypass), ("program", input.program)]);
+            let flags = flags([("bypass", input.bypass), ("program", input.program), ("latest", latest(input))]);
             let _ = match flags.is_empty() {
                 true => writeln!(out, "      {}: {source}", input.name),
                 false => writeln!(out, "      {}: {{from: {source}{flags}}}", input.name),

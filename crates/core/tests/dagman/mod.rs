@@ -85,7 +85,7 @@ fn waits(workflow: &Workflow) -> BTreeMap<String, Vec<String>> {
     let of = |task: &Task| {
         let made = task.inputs.iter().filter_map(|input| match input.source {
             FileSource::Output { task, .. } => Some(name(task)),
-            FileSource::Data(_) => None,
+            FileSource::Data(_) | FileSource::Latest { .. } => None,
         });
         let mut all: Vec<String> = made.chain(task.after.iter().map(|set| name(*set))).collect();
         all.sort();

@@ -1,5 +1,6 @@
 //! The engine, step by step: a literal workflow, what the world says, and what the engine makes of it.
 
+mod arrivals;
 mod modes;
 mod packing;
 mod retries;
@@ -81,6 +82,11 @@ impl Bench {
 
     pub(crate) fn end_with(&mut self, name: &str, ending: Ending, files: &[&str]) -> Vec<String> {
         let attempt = self.attempt(name);
+        let report = self.report(ending, files);
+        self.tell(Input::Ended { attempt, report: Box::new(report) })
+    }
+
+    pub(crate) fn report(&self, ending: Ending, files: &[&str]) -> Report {
         let outputs = files
             .iter()
             .map(|path| OutputFile {
@@ -91,7 +97,7 @@ impl Bench {
                 executable: false,
             })
             .collect();
-        let report = Report {
+        Report {
             ending,
             started: self.now,
             ended: self.now,
@@ -99,8 +105,7 @@ impl Bench {
             outputs,
             stderr_tail: String::new(),
             script: None,
-        };
-        self.tell(Input::Ended { attempt, report: Box::new(report) })
+        }
     }
 
     pub(crate) fn done(&mut self, name: &str) -> Vec<String> {
@@ -131,7 +136,7 @@ impl Bench {
     fn line(&self, event: &Event) -> String {
         let name = |job: &JobId| self.engine.graph().name(*job);
         match event {
-            Event::Submitted { attempt, request, placement, variant } => {
+            Event::Submitted { attempt, request, placement, variant, .. } => {
                 let nodes: Vec<String> = placement
                     .nodes
                     .iter()

@@ -55,7 +55,7 @@ fn a_report_about_another_attempt_is_stale_and_changes_nothing() {
 fn a_waiting_task_is_explained_by_what_it_waits_for() {
     let mut bench = Bench::new(DIAMOND);
     bench.begin();
-    let Explanation::Waiting { unmet, total } = bench.engine.explain(bench.job("bottom")) else {
+    let Explanation::Waiting { unmet, total, .. } = bench.engine.explain(bench.job("bottom")) else {
         panic!("bottom waits")
     };
     let names: Vec<&str> = unmet.iter().map(|(name, _)| name.as_str()).collect();

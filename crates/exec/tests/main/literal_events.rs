@@ -54,6 +54,7 @@ pub(crate) fn batches() -> Vec<(Timestamp, Vec<Event>)> {
                         nodes: vec![Share { node: NodeId(0), gpus: vec![], cores: vec![] }],
                     },
                     variant: 0,
+                    versions: Default::default(),
                 },
                 Event::Submitted {
                     attempt: attempt(1, 1),
@@ -76,6 +77,7 @@ pub(crate) fn batches() -> Vec<(Timestamp, Vec<Event>)> {
                         ],
                     },
                     variant: 0,
+                    versions: Default::default(),
                 },
                 Event::Started { attempt: attempt(0, 1) },
                 Event::Held { attempt: attempt(1, 1), reason: "quota \"gpu\" used up\nask Zoë".into() },
@@ -145,6 +147,7 @@ pub(crate) fn batches() -> Vec<(Timestamp, Vec<Event>)> {
                     },
                     placement: Placement { site: "local".into(), nodes: Vec::new() },
                     variant: 2,
+                    versions: Default::default(),
                 },
                 Event::Ordered {
                     chosen: Way { mode: Mode::Staggered, order: Order::Depth, packing: Packing::Strict },

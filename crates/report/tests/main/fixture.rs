@@ -67,7 +67,7 @@ impl Told {
         let request: Request = self.graph.plan().task(set).settings.request.clone();
         let nodes = vec![Share { node: NodeId(attempt.job.0 % 2), gpus: Vec::new(), cores: Vec::new() }];
         let placement = Placement { site: "small".into(), nodes };
-        self.tell(seconds, Event::Submitted { attempt, request, placement, variant: 0 });
+        self.tell(seconds, Event::Submitted { attempt, request, placement, variant: 0, versions: Default::default() });
     }
 
     pub(crate) fn started(&mut self, seconds: f64, name: &str, n: u32) {

@@ -22,12 +22,26 @@ pub(crate) struct Case {
 const VARIABLES: [&str; 3] = ["part", "seed", "fold"];
 
 pub(crate) fn case(seed: u64) -> Case {
+    generate(seed, true)
+}
+
+/// Without results that are taken as they come, and without the newest: what can be planned ahead.
+pub(crate) fn case_without_loops(seed: u64) -> Case {
+    generate(seed, false)
+}
+
+fn generate(seed: u64, with_loops: bool) -> Case {
     let mut random = ChaCha8Rng::seed_from_u64(seed);
+    // Of its own, so that cases without loops stay what they were.
+    let mut loops = with_loops.then(|| ChaCha8Rng::seed_from_u64(seed ^ 0x6c6f_6f70));
     let count = random.random_range(1..9);
     let mut tasks: Vec<Task> = Vec::new();
     for index in 0..count {
-        let task = task(&mut random, index, &tasks);
+        let task = task((&mut random, &mut loops), index, &tasks);
         tasks.push(task);
+    }
+    if let Some(loops) = &mut loops {
+        look_back(loops, &mut tasks);
     }
     let half = SetId::from(tasks.len() / 2);
     let mut members: Vec<Member> = [("a", SetId(0)), ("b", half)]
@@ -66,7 +80,7 @@ pub(crate) fn case(seed: u64) -> Case {
     Case { plan: Arc::new(plan), policy, faults }
 }
 
-fn task(random: &mut ChaCha8Rng, index: usize, above: &[Task]) -> Task {
+fn task((random, loops): (&mut ChaCha8Rng, &mut Option<ChaCha8Rng>), index: usize, above: &[Task]) -> Task {
     let mut scatter = Vec::new();
     for variable in VARIABLES {
         if random.random_bool(0.3) {
@@ -81,18 +95,35 @@ fn task(random: &mut ChaCha8Rng, index: usize, above: &[Task]) -> Task {
         if random.random_bool(0.35) {
             let source = FileSource::Output { task: SetId::from(number), output: 0 };
             let dynamic = other.outputs[0].kind == OutputKind::Pattern && random.random_bool(0.6);
+            let shares = |axis: &Axis| scatter.iter().any(|ours: &Axis| ours.names == axis.names);
+            let unknown = |axis: &Axis| matches!(axis.values, AxisValues::Files { .. });
+            let known = !other.scatter.iter().any(|axis| unknown(axis) || shares(axis));
+            let one_file = other.outputs[0].kind == OutputKind::File;
+            if let Some(loops) = loops
+                && one_file
+                && known
+                && !takes(&scatter)
+                && loops.random_bool(0.25)
+            {
+                let (task, by) = (SetId::from(number), loops.random_range(1..4));
+                let values = AxisValues::Arrivals { task, output: 0, by };
+                scatter.push(Axis { names: vec![format!("batch{index}")], values });
+                continue;
+            }
+            if let Some(loops) = loops
+                && one_file
+                && loops.random_bool(0.1)
+            {
+                let source = FileSource::Latest { task: SetId::from(number), output: 0 };
+                inputs.push(input(other.outputs[0].name.clone(), source));
+                continue;
+            }
             let already = scatter.iter().any(|axis| matches!(axis.values, AxisValues::Files { .. }));
             if dynamic && !already {
                 let by = random.random_bool(0.3).then_some(2);
                 scatter.push(Axis { names: vec!["file".into()], values: AxisValues::Files { source, by } });
             } else {
-                inputs.push(Input {
-                    name: other.outputs[0].name.clone(),
-                    source,
-                    span: Span::default(),
-                    bypass: false,
-                    program: false,
-                });
+                inputs.push(input(other.outputs[0].name.clone(), source));
             }
         } else if random.random_bool(0.1) {
             after.push(SetId::from(number));
@@ -106,7 +137,7 @@ fn task(random: &mut ChaCha8Rng, index: usize, above: &[Task]) -> Task {
                 .map(|input| input.source)
                 .chain(after.iter().map(|set| FileSource::Output { task: *set, output: 0 }))
             {
-                let FileSource::Output { task, .. } = producer else { continue };
+                let (FileSource::Output { task, .. } | FileSource::Latest { task, .. }) = producer else { continue };
                 for theirs in &above[task.index()].scatter {
                     if let AxisValues::Range { last: most, .. } = &theirs.values
                         && theirs.names == axis.names
@@ -122,11 +153,12 @@ fn task(random: &mut ChaCha8Rng, index: usize, above: &[Task]) -> Task {
         _ => random.random_bool(0.2).then(|| Iteration::Number(random.random_range(0..3))),
     };
     let pattern = random.random_bool(0.25);
-    let suffix: String = scatter
-        .iter()
-        .map(|axis| format!("-{{{}}}", axis.names[0]))
-        .collect::<String>()
-        .replace("{file}", "{file.stem}");
+    let placeholder = |axis: &Axis| match axis.values {
+        AxisValues::Files { .. } => format!("-{{{}.stem}}", axis.names[0]),
+        AxisValues::Arrivals { .. } => format!("-{{{}.index}}", axis.names[0]),
+        AxisValues::Range { .. } | AxisValues::Rows(_) => format!("-{{{}}}", axis.names[0]),
+    };
+    let suffix: String = scatter.iter().map(placeholder).collect();
     let path = if pattern { format!("out{index}{suffix}/*.dat") } else { format!("out{index}{suffix}.dat") };
     Task {
         name: format!("task{index}"),
@@ -148,6 +180,27 @@ fn task(random: &mut ChaCha8Rng, index: usize, above: &[Task]) -> Task {
         when: None,
         settings: Arc::new(settings(random, iteration)),
         span: Span::default(),
+    }
+}
+
+fn takes(scatter: &[Axis]) -> bool {
+    scatter.iter().any(|axis| matches!(axis.values, AxisValues::Arrivals { .. }))
+}
+
+fn input(name: String, source: FileSource) -> Input {
+    Input { name, source, span: Span::default(), bypass: false, program: false }
+}
+
+/// A loop: some task takes the newest result of one that comes after it, perhaps of one that needs it.
+fn look_back(random: &mut ChaCha8Rng, tasks: &mut [Task]) {
+    if tasks.len() > 1 && random.random_bool(0.2) {
+        let task = random.random_range(0..tasks.len() - 1);
+        let later = SetId::from(random.random_range(task + 1..tasks.len()));
+        tasks[task].inputs.push(input("later".into(), FileSource::Latest { task: later, output: 0 }));
+        if random.random_bool(0.5) {
+            let field = Operand::Field { input: "later".into(), pointer: "/loss".into() };
+            tasks[task].when = Some(Condition::Truth(field));
+        }
     }
 }
 

@@ -128,6 +128,7 @@ pub(crate) fn submitted(job: u32, n: u32) -> Event {
             nodes: vec![Share { node: NodeId(0), gpus: vec![], cores: vec![] }],
         },
         variant: 0,
+        versions: Default::default(),
     }
 }
 

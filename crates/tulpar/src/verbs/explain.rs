@@ -249,8 +249,14 @@ fn show_set(view: &SetExplainView) {
 fn show(replayed: &Replayed, view: &ExplainView) {
     print::line(&format!("{}: {} ({})", view.task, view.state, view.run));
     match &view.explanation {
-        Explanation::Waiting { unmet, total } => {
-            print::line(&format!("It waits for {} of {} above it:", unmet.len(), count(*total, "task")));
+        Explanation::Waiting { unmet, total, batch } => {
+            if let Some(batch) = batch {
+                let (of, arrived, by) = (&batch.of, batch.arrived, batch.by);
+                print::line(&format!("It takes results of {of} as they come: {arrived} of the {by} for it are there."));
+            }
+            if batch.is_none() || !unmet.is_empty() {
+                print::line(&format!("It waits for {} of {} above it:", unmet.len(), count(*total, "task")));
+            }
             for (name, state) in unmet.iter().take(20) {
                 print::line(&format!("  {name}: {}", state_word(*state, view.standing == Standing::Running)));
             }

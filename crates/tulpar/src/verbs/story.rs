@@ -117,9 +117,14 @@ fn words(replayed: &Replayed, entry: &Entry) -> String {
         Event::Reused { run, outputs, .. } => {
             format!("reused from {run}: {}", count(outputs.len(), "file"))
         }
-        Event::Submitted { attempt, request, placement, variant } => {
+        Event::Submitted { attempt, request, placement, variant, versions } => {
+            let graph = replayed.engine.graph();
+            let given = |(name, maker): (&String, &tulpar_core::ids::JobId)| {
+                format!(", with `{name}` of {}", graph.name(*maker))
+            };
+            let given: String = versions.iter().map(given).collect();
             let asked = format!("{}{}", request_words(request), variant_words(*variant));
-            format!("attempt {} submitted to {} for {asked}", attempt.n, place(replayed, placement))
+            format!("attempt {} submitted to {} for {asked}{given}", attempt.n, place(replayed, placement))
         }
         Event::Started { attempt } => format!("attempt {} started", attempt.n),
         Event::Held { attempt, reason } => format!("attempt {} held by the site: {reason}", attempt.n),

@@ -340,7 +340,7 @@ impl<'m> Conversion<'m> {
         for (task, makers) in self.tasks.iter().zip(&mut by_files) {
             makers.extend(task.inputs.iter().filter_map(|input| match input.source {
                 FileSource::Output { task, .. } => Some(task),
-                FileSource::Data(_) => None,
+                FileSource::Data(_) | FileSource::Latest { .. } => None,
             }));
             makers.sort_unstable();
             makers.dedup();

@@ -77,6 +77,11 @@ pub enum CompileError {
     )]
     Dynamic(String),
     #[error(
+        "which results `{0}` takes is known only when it runs, so its jobs cannot be planned ahead: run it without \
+         clustering and staging, or leave out `as ready` and `latest`"
+    )]
+    Arrivals(String),
+    #[error(
         "`{0}` is a sub-workflow, whose files cannot go by way of a staging site: run without `--data nonsharedfs`, or \
          run the sub-workflow by itself"
     )]
@@ -97,6 +102,9 @@ pub fn compile(unfolded: &Graph, graph: &Abstract, layout: &Layout, places: Plac
         return Err(CompileError::Dynamic(plan.task(*set).name.clone()));
     }
     for task in &plan.workflow.tasks {
+        if task.arrivals().is_some() || task.latest().next().is_some() {
+            return Err(CompileError::Arrivals(task.name.clone()));
+        }
         if matches!(task.settings.tolerate, Tolerance::Tasks(_) | Tolerance::Percent(_)) {
             return Err(CompileError::Tolerance(task.name.clone()));
         }

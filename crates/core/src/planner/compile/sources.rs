@@ -27,7 +27,7 @@ pub(super) fn makers(task: &Task) -> impl Iterator<Item = SetId> + '_ {
     let further = task.run.planned().into_iter().flat_map(|planned| planned.further.values().flatten());
     task.inputs.iter().map(|input| &input.source).chain(further).filter_map(|source| match source {
         FileSource::Output { task, .. } => Some(*task),
-        FileSource::Data(_) => None,
+        FileSource::Data(_) | FileSource::Latest { .. } => None,
     })
 }
 
@@ -62,6 +62,8 @@ impl Compiler<'_> {
         for input in &definition.inputs {
             let from = match input.source {
                 FileSource::Data(data) => vec![From::Data(self.data_at(data, staging))],
+                // Refused before.
+                FileSource::Latest { .. } => Vec::new(),
                 FileSource::Output { task: producer, output } => {
                     let selected = unfolded.selected(job, producer);
                     selected.into_iter().map(|maker| self.made_at(TaskId(maker.0), output, staging)).collect()

@@ -65,6 +65,7 @@ fn size(
             let files = listings?.get(data.index())?;
             Some((files.len() as u64, files.iter().map(|file| file.path.len() as u64 + 1).sum()))
         }
+        FileSource::Latest { .. } => None,
         FileSource::Output { task, output } => {
             let producer = &workflow.tasks[task.index()];
             let output = producer.outputs.get(output as usize).filter(|output| output.kind == OutputKind::File)?;

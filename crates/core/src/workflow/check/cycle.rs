@@ -58,7 +58,9 @@ fn report(workflow: &Workflow, path: &[u32], findings: &mut Findings) {
         }
     }
     findings.push(
-        diagnostic.help("one of these must not need the other: remove an input or `after`, or split a task in two"),
+        diagnostic.help("one of these must not need the other: remove an input or `after`, or split a task in two").help(
+            "in a loop that learns, let one take the newest result there is: `in: {model: {from: train.model, latest: true}}`",
+        ),
     );
 }
 
@@ -77,9 +79,12 @@ fn reason(consumer: &Task, producer: SetId, made_by: &Task) -> (Span, String) {
         }
     }
     for axis in &consumer.scatter {
-        if let AxisValues::Files { source, .. } = &axis.values
-            && let Some(output) = output_of(source)
-        {
+        let source = match axis.values {
+            AxisValues::Files { source, .. } => source,
+            AxisValues::Arrivals { task, output, .. } => FileSource::Output { task, output },
+            _ => continue,
+        };
+        if let Some(output) = output_of(&source) {
             return (consumer.span, format!("`{consumer_name}` runs over `{output}` of `{producer_name}`"));
         }
     }

@@ -32,6 +32,7 @@ pub fn check(workflow: &Workflow, listings: Option<&[Vec<DataFile>]>, site: Opti
 fn sources(task: &Task) -> impl Iterator<Item = FileSource> {
     let axes = task.scatter.iter().filter_map(|axis| match axis.values {
         AxisValues::Files { source, .. } => Some(source),
+        AxisValues::Arrivals { task, output, .. } => Some(FileSource::Output { task, output }),
         _ => None,
     });
     task.inputs.iter().map(|input| input.source).chain(axes)
@@ -39,9 +40,6 @@ fn sources(task: &Task) -> impl Iterator<Item = FileSource> {
 
 /// The task sets that a task waits for.
 fn producers_of(task: &Task) -> impl Iterator<Item = SetId> {
-    let made = sources(task).filter_map(|source| match source {
-        FileSource::Output { task, .. } => Some(task),
-        FileSource::Data(_) => None,
-    });
+    let made = sources(task).filter_map(|source| source.awaited());
     made.chain(task.after.iter().copied())
 }

@@ -25,7 +25,7 @@ impl<'a> Known<'a> {
                 let files = listings?.get(data.index())?;
                 Some(Known::Files { files, by: by.map_or(1, |by| by.max(1) as usize) })
             }
-            AxisValues::Files { .. } => None,
+            AxisValues::Files { .. } | AxisValues::Arrivals { .. } => None,
         }
     }
 

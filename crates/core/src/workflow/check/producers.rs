@@ -4,7 +4,7 @@ use super::paths_of::{Known, Path, task_label};
 use crate::diagnostic::{Diagnostic, ESCAPE, Findings, TWO_PRODUCERS};
 use crate::workflow::paths;
 use crate::workflow::template;
-use crate::workflow::{DataFile, DataSource, Output, OutputKind, Task, Workflow};
+use crate::workflow::{AxisValues, DataFile, DataSource, Output, OutputKind, Task, Workflow};
 use rustc_hash::{FxHashMap, FxHasher};
 use std::hash::Hasher;
 
@@ -66,7 +66,6 @@ fn without_variable(
             continue;
         }
         let variable = &axis.names[0];
-        let files = matches!(axis.values, crate::workflow::AxisValues::Files { .. });
         let name = &output.path.0;
         let (stem, rest) =
             match name.trim_end_matches('/').rfind('.').filter(|dot| !name[*dot..].contains('/') && *dot > 0) {
@@ -74,7 +73,11 @@ fn without_variable(
                 None if name.ends_with('/') => (name.trim_end_matches('/'), "/"),
                 None => (&name[..], ""),
             };
-        let variable = if files { format!("{variable}.stem") } else { variable.clone() };
+        let variable = match axis.values {
+            AxisValues::Files { .. } => format!("{variable}.stem"),
+            AxisValues::Arrivals { .. } => format!("{variable}.index"),
+            AxisValues::Range { .. } | AxisValues::Rows(_) => variable.clone(),
+        };
         findings.push(
             Diagnostic::error(
                 TWO_PRODUCERS,
