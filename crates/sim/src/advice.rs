@@ -22,7 +22,7 @@ use words::seconds;
 /// What saves less is not said.
 pub const WORTHWHILE: f64 = 0.01;
 /// Jobs that may be simulated for all advice together.
-pub const USUAL_BUDGET: u64 = 2_000_000;
+pub const USUAL_BUDGET: u64 = 1_500_000;
 /// What rollouts of one adaptive simulation may play through, as the engine counts them.
 const ROLLOUTS: u64 = 60_000;
 const WAYS: u64 = 10;
@@ -130,12 +130,14 @@ pub fn advise(base: &Setting, by_mode: &ByMode, path: &[String], budget: u64, ru
     }
     adviser.binding(&graph);
     adviser.overhead();
-    adviser.nodes(&graph);
+    adviser.more_nodes(&graph);
     adviser.modes(by_mode);
+    adviser.packings();
     adviser.requests(&graph, path);
     adviser.limits(&graph);
     adviser.time_limits(&graph);
-    adviser.policies();
+    adviser.orders();
+    adviser.fewer_nodes(&graph);
     let mut advised = adviser.advised;
     // What depends on how tasks take to it comes after what does not.
     advised.advice.sort_by(|one, other| {
@@ -226,37 +228,38 @@ impl Adviser<'_> {
         self.say(Change::Mode(mode), after, format!("run it with --mode {}", mode.name()), because);
     }
 
-    /// Other orders and packings.
-    fn policies(&mut self) {
-        let policy = &self.base.policy;
-        let orders = Order::ALL.into_iter().filter(|(_, order)| policy.order != Some(*order));
-        let orders: Vec<Change> = orders.map(|(_, order)| Change::Order(order)).collect();
-        let packings = Packing::ALL.into_iter().filter(|(_, packing)| policy.packing != *packing);
-        let packings: Vec<Change> = packings.map(|(_, packing)| Change::Packing(packing)).collect();
-        for (what, changes) in [("packings", packings), ("orders", orders)] {
-            let found = self.try_all(what, changes);
-            let also: Vec<Tried> = found.iter().map(|(change, after)| self.tried(change, after)).collect();
-            let best = found.into_iter().min_by(|one, other| one.1.seconds.total_cmp(&other.1.seconds));
-            let Some((change, after)) = best else { continue };
-            let (say, because) = match &change {
-                Change::Order(order) => (
-                    format!("start what is ready with --order {}", order.name()),
-                    "which of the ready tasks starts first decides what is left for the end".to_owned(),
-                ),
-                Change::Packing(packing) => (
-                    format!("fill nodes with --packing {}", packing.name()),
-                    match packing {
-                        Packing::Protect | Packing::Strict => {
-                            "tasks without GPUs then leave cores for the GPUs of their node".to_owned()
-                        }
-                        Packing::FirstFit => "nodes are then filled one after another".to_owned(),
-                    },
-                ),
-                _ => continue,
+    fn packings(&mut self) {
+        let packings = Packing::ALL.into_iter().filter(|(_, packing)| self.base.policy.packing != *packing);
+        let changes = packings.map(|(_, packing)| Change::Packing(packing)).collect();
+        self.say_best("packings", changes, |change| {
+            let Change::Packing(packing) = change else { return None };
+            let because = match packing {
+                Packing::Protect | Packing::Strict => "tasks without GPUs then leave cores for the GPUs of their node",
+                Packing::FirstFit => "nodes are then filled one after another",
             };
-            if let Some(advice) = self.say(change, after, say, because) {
-                advice.also = also;
-            }
+            Some((format!("fill nodes with --packing {}", packing.name()), because.to_owned()))
+        });
+    }
+
+    fn orders(&mut self) {
+        let orders = Order::ALL.into_iter().filter(|(_, order)| self.base.policy.order != Some(*order));
+        let changes = orders.map(|(_, order)| Change::Order(order)).collect();
+        self.say_best("orders", changes, |change| {
+            let Change::Order(order) = change else { return None };
+            let because = "which of the ready tasks starts first decides what is left for the end".to_owned();
+            Some((format!("start what is ready with --order {}", order.name()), because))
+        });
+    }
+
+    /// Of several ways to do the same, the one that ends first.
+    fn say_best(&mut self, what: &str, changes: Vec<Change>, words: impl Fn(&Change) -> Option<(String, String)>) {
+        let found = self.try_all(what, changes);
+        let also: Vec<Tried> = found.iter().map(|(change, after)| self.tried(change, after)).collect();
+        let best = found.into_iter().min_by(|one, other| one.1.seconds.total_cmp(&other.1.seconds));
+        let Some((change, after)) = best else { return };
+        let Some((say, because)) = words(&change) else { return };
+        if let Some(advice) = self.say(change, after, say, because) {
+            advice.also = also;
         }
     }
 

@@ -14,9 +14,14 @@ const AS_GOOD: f64 = 0.01;
 const MOST_KINDS: usize = 3;
 
 impl Adviser<'_> {
-    pub(super) fn nodes(&mut self, graph: &Graph) {
+    pub(super) fn more_nodes(&mut self, graph: &Graph) {
         for (like, capacity, count) in kinds(&graph.plan().site.nodes) {
             self.more(&like, &capacity, count);
+        }
+    }
+
+    pub(super) fn fewer_nodes(&mut self, graph: &Graph) {
+        for (like, capacity, count) in kinds(&graph.plan().site.nodes) {
             self.fewer(&like, &capacity, count);
         }
     }

@@ -59,7 +59,13 @@ impl Adviser<'_> {
             ideas.extend(less_memory(group, &node));
             ideas.extend(wider(group, &node));
         }
+        // Two reasons for one request are one piece of advice.
+        let mut seen: Vec<RequestChange> = Vec::new();
         for idea in ideas {
+            if seen.contains(&idea.change) {
+                continue;
+            }
+            seen.push(idea.change.clone());
             self.weigh(idea);
         }
     }
