@@ -19,6 +19,7 @@ mod schedule;
 mod stages;
 mod step;
 mod suitability;
+mod views;
 
 pub use check::Violation;
 pub use explain::{BatchProgress, Explanation, NodeShortage};
