@@ -281,13 +281,14 @@ impl Engine {
     }
 
     pub(super) fn uses_cache(&self, set: SetId) -> bool {
-        self.policy.cache && !self.forced[set.index()] && self.cacheable(set)
+        let reads = self.plan().task(set).settings.cache == Caching::On;
+        self.policy.cache && !self.forced[set.index()] && reads && self.cacheable(set)
     }
 
     /// A forced task does not read the cache, but what it makes may be reused later. What depends on when it was started
     /// is nobody else's result.
     pub(super) fn cacheable(&self, set: SetId) -> bool {
-        self.plan().task(set).settings.cache == Caching::On && !self.graph.takes_latest(set)
+        self.plan().task(set).settings.cache != Caching::Off && !self.graph.takes_latest(set)
     }
 
     fn doom_gate(&mut self, gate: u32, cause: JobId) {
