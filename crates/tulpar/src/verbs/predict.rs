@@ -81,7 +81,9 @@ pub(crate) fn predict(folder: Option<&Path>, arguments: &PredictArguments) -> Re
     drop(gauge);
     let unsimulated: Vec<&str> =
         Mode::ALL.iter().filter(|(_, mode)| simulated.of(*mode).is_none()).map(|(name, _)| *name).collect();
-    if !unsimulated.is_empty() {
+    // Where a run cannot end, more effort would show no more.
+    let ends = simulated.of(base.policy.mode).is_none_or(|own| own.done);
+    if !unsimulated.is_empty() && ends {
         let word = if unsimulated.len() == 1 { "mode" } else { "modes" };
         advised.left_out.insert(0, format!("the {word} {}", unsimulated.join(", ")));
     }
