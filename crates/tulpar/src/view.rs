@@ -8,6 +8,7 @@ use tulpar_core::engine::State;
 use tulpar_core::event::{Blame, Change, KeyPart, Reason};
 use tulpar_core::job::{Ending, MemberReport, ScriptReport, TransferKind, TransferReport, Usage};
 use tulpar_core::resources::{Named, Request};
+use tulpar_core::site::Site;
 use tulpar_core::units::{Bytes, Timestamp};
 
 /// A point in time that other programs read as RFC 3339 and people as `2025-11-15 20:57:03 UTC`.
@@ -78,6 +79,26 @@ pub(crate) fn request_words(request: &Request) -> String {
 /// `0.5 fpga`, `1 matlab`
 pub(crate) fn named_words(named: &Named) -> impl Iterator<Item = String> + '_ {
     named.iter().map(|(name, amount)| format!("{} {name}", f64::from(*amount) / 1000.0))
+}
+
+/// How large a site is, all nodes together.
+#[derive(Serialize)]
+pub(crate) struct SiteSize {
+    pub(crate) name: String,
+    pub(crate) nodes: usize,
+    pub(crate) cpus: f64,
+    pub(crate) gpus: usize,
+}
+
+impl SiteSize {
+    pub(crate) fn new(site: &Site) -> Self {
+        Self {
+            name: site.name.clone(),
+            nodes: site.nodes.len(),
+            cpus: site.nodes.iter().map(|node| f64::from(node.capacity.milli_cpus)).sum::<f64>() / 1000.0,
+            gpus: site.nodes.iter().map(|node| node.capacity.gpus.len()).sum(),
+        }
+    }
 }
 
 /// What was used, as a share of one core: 250 % is two and a half cores.

@@ -46,8 +46,8 @@ impl Nodes {
                 let Some(node) = members.iter().copied().find(|node| allowed(*node)) else { continue };
                 best = self.better(best, node, request, packing, guard);
                 seen += 1;
-                // The tightest come first: those after them are hardly better.
-                if seen == MOST_COMPARED && packing != Packing::FirstFit {
+                // The tightest come first: those after them are hardly better, if one of them will do at all.
+                if seen >= MOST_COMPARED && best.is_some() && packing != Packing::FirstFit {
                     break;
                 }
             }

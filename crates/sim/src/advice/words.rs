@@ -11,7 +11,11 @@ pub(super) fn percent(fraction: f64) -> String {
 }
 
 pub(super) fn seconds(seconds: f64) -> String {
-    if seconds < 9.95 { format!("{seconds:.1} s") } else { format!("{seconds:.0} s") }
+    match seconds {
+        short if short > 0.0 && short < 0.95 => format!("{short:.3} s"),
+        some if some < 9.95 => format!("{some:.1} s"),
+        many => format!("{many:.0} s"),
+    }
 }
 
 pub(super) fn cores(milli: u64) -> String {

@@ -153,12 +153,12 @@ fn task((random, loops): (&mut ChaCha8Rng, &mut Option<ChaCha8Rng>), index: usiz
         _ => random.random_bool(0.2).then(|| Iteration::Number(random.random_range(0..3))),
     };
     let pattern = random.random_bool(0.25);
-    let placeholder = |axis: &Axis| match axis.values {
+    let variable_in_path = |axis: &Axis| match axis.values {
         AxisValues::Files { .. } => format!("-{{{}.stem}}", axis.names[0]),
         AxisValues::Arrivals { .. } => format!("-{{{}.index}}", axis.names[0]),
         AxisValues::Range { .. } | AxisValues::Rows(_) => format!("-{{{}}}", axis.names[0]),
     };
-    let suffix: String = scatter.iter().map(placeholder).collect();
+    let suffix: String = scatter.iter().map(variable_in_path).collect();
     let path = if pattern { format!("out{index}{suffix}/*.dat") } else { format!("out{index}{suffix}.dat") };
     Task {
         name: format!("task{index}"),

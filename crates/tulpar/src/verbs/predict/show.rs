@@ -260,8 +260,11 @@ fn thousandths(milli: u64) -> String {
     (milli as f64 / 1000.0).to_string()
 }
 
-/// Tenths where they matter.
+/// Tenths where they matter, and thousandths below a second.
 fn number(seconds: f64) -> String {
+    if seconds > 0.0 && seconds < 0.95 {
+        return format!("{seconds:.3}");
+    }
     let rounded = (seconds * 10.0).round() / 10.0;
     if rounded.fract() == 0.0 || rounded >= 10_000.0 { format!("{seconds:.0}") } else { format!("{rounded:.1}") }
 }

@@ -1,10 +1,10 @@
 //! Everything that `predict` found, as one value for people and programs.
 
+use crate::view::SiteSize;
 use serde::Serialize;
 use std::time::Duration;
 use tulpar_core::asynchrony::{Analysis, RULES, Rule};
 use tulpar_core::plan::Plan;
-use tulpar_core::site::Site;
 use tulpar_sim::Setting;
 use tulpar_sim::advice::{Advised, ByMode, Verdict};
 
@@ -12,7 +12,7 @@ use tulpar_sim::advice::{Advised, ByMode, Verdict};
 pub(super) struct View {
     pub(super) workflow: String,
     pub(super) file: String,
-    pub(super) site: SiteView,
+    pub(super) site: SiteSize,
     pub(super) tasks: u64,
     pub(super) durations: Durations,
     /// Ranks, degrees, times and bounds by the rules below.
@@ -29,14 +29,6 @@ pub(super) struct View {
     #[serde(flatten)]
     pub(super) advised: Advised,
     pub(super) remarks: Vec<String>,
-}
-
-#[derive(Serialize)]
-pub(super) struct SiteView {
-    pub(super) name: String,
-    pub(super) nodes: usize,
-    pub(super) cpus: f64,
-    pub(super) gpus: usize,
 }
 
 /// Where durations come from, in task sets.
@@ -73,17 +65,6 @@ impl Durations {
     }
 }
 
-impl SiteView {
-    fn new(site: &Site) -> Self {
-        Self {
-            name: site.name.clone(),
-            nodes: site.nodes.len(),
-            cpus: site.nodes.iter().map(|node| f64::from(node.capacity.milli_cpus)).sum::<f64>() / 1000.0,
-            gpus: site.nodes.iter().map(|node| node.capacity.gpus.len()).sum(),
-        }
-    }
-}
-
 impl View {
     #[expect(clippy::too_many_arguments, reason = "each is a part of the one thing that is shown")]
     pub(super) fn new(
@@ -99,7 +80,7 @@ impl View {
         Self {
             workflow: base.plan.workflow.name.clone(),
             file,
-            site: SiteView::new(&base.plan.site),
+            site: SiteSize::new(&base.plan.site),
             tasks: model.tasks,
             durations,
             model,

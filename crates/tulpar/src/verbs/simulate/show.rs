@@ -3,12 +3,11 @@
 use super::imitate::{Case, Imitated};
 use crate::print;
 use crate::progress::duration;
-use crate::view::count;
+use crate::view::{SiteSize, count};
 use serde::Serialize;
 use std::time::Duration;
 use tulpar_core::engine::State;
 use tulpar_core::event::Outcome;
-use tulpar_core::site::Site;
 use tulpar_core::units::Timestamp;
 use tulpar_sim::Group;
 
@@ -42,7 +41,7 @@ pub(super) struct View {
     #[serde(skip_serializing_if = "Option::is_none")]
     order: Option<&'static str>,
     packing: &'static str,
-    site: SiteView,
+    site: SiteSize,
     /// Task sets of which nothing is known, so that they took the default.
     unknown_runtimes: usize,
     groups: Vec<GroupView>,
@@ -50,25 +49,6 @@ pub(super) struct View {
     simulated_in: Duration,
     #[serde(skip)]
     events: u64,
-}
-
-#[derive(Serialize)]
-struct SiteView {
-    name: String,
-    nodes: usize,
-    cpus: f64,
-    gpus: usize,
-}
-
-impl SiteView {
-    fn new(site: &Site) -> Self {
-        Self {
-            name: site.name.clone(),
-            nodes: site.nodes.len(),
-            cpus: site.nodes.iter().map(|node| f64::from(node.capacity.milli_cpus)).sum::<f64>() / 1000.0,
-            gpus: site.nodes.iter().map(|node| node.capacity.gpus.len()).sum(),
-        }
-    }
 }
 
 #[derive(Serialize)]
@@ -146,7 +126,7 @@ impl View {
             mode: case.policy.mode.name(),
             order: case.policy.order.map(|order| order.name()),
             packing: case.policy.packing.name(),
-            site: SiteView::new(&case.plan.site),
+            site: SiteSize::new(&case.plan.site),
             unknown_runtimes,
             groups: summary.groups.iter().filter(ran).map(GroupView::new).collect(),
             simulated_in: imitated.real,
