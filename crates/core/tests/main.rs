@@ -7,6 +7,7 @@ mod dagman;
 mod dax3;
 mod engine;
 mod golden;
+mod htcondor;
 mod lang;
 mod pegasus;
 mod planner;

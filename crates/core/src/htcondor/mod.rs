@@ -1,0 +1,5 @@
+//! HTCondor's own texts: submit descriptions that are written exactly as meant.
+//!
+//! Nothing here starts a program or knows a pool; that is the executor's work.
+
+pub mod submit;

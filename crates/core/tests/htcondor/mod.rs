@@ -1,0 +1,3 @@
+//! HTCondor's texts.
+
+mod submit;
