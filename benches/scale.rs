@@ -138,6 +138,7 @@ fn site(nodes: u32) -> Site {
     };
     let nodes = (0..nodes)
         .map(|index| Node {
+            kind: Default::default(),
             name: format!("node{index:05}"),
             capacity: Capacity {
                 milli_cpus: 64_000,

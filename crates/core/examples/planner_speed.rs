@@ -71,7 +71,7 @@ fn main() {
         gpus: Vec::new(),
         ..Capacity::default()
     };
-    let nodes = (0..100).map(|node| Node { name: format!("node-{node}"), capacity: capacity.clone() }).collect();
+    let nodes = (0..100).map(|node| Node::new(format!("node-{node}"), capacity.clone())).collect();
     let bandwidth = Bytes(12_500_000_000);
     let link = Link { from: LOCAL.into(), to: "far".into(), bandwidth, latency: Duration::from_millis(31) };
     let catalogue = Catalogue { sites: vec![Site::new("far", nodes)], links: vec![link], ..Catalogue::default() };

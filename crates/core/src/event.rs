@@ -34,8 +34,14 @@ pub enum Input {
         attempt: AttemptId,
         reason: String,
     },
+    /// It waits in the site's queue again: a person released it, or it was evicted.
     Released {
         attempt: AttemptId,
+    },
+    /// A node that comes and goes is there, or no longer.
+    Node {
+        node: NodeId,
+        present: bool,
     },
     /// A person cancels one job and what hangs on it.
     Cancel {
@@ -215,6 +221,11 @@ pub enum Event {
     Grafted {
         set: SetId,
         tasks: u32,
+    },
+    /// A node that comes and goes is there, or no longer.
+    Node {
+        node: NodeId,
+        present: bool,
     },
     /// From here on what is ready starts in this order: rollouts of the rest of the run said which ends first.
     Ordered {

@@ -3,6 +3,7 @@
 //! Plain data that travels as JSON to a worker and back. It knows no plan and no scheduler.
 
 use crate::ids::{AttemptId, Digest};
+use crate::resources::Request;
 use crate::units::Timestamp;
 use crate::workflow::Value;
 use crate::workflow::planned::{Cluster, Operation, SentImage};
@@ -43,8 +44,11 @@ pub struct JobSpec {
     /// Cores of the node that are its own, counted from 0 among those that Tulpar may use there; none: any.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub cores: Vec<u16>,
-    /// Name of the node that the scheduler chose.
+    /// Name of the node that the scheduler chose, or of the queue.
     pub node: String,
+    /// What a queue is asked for; absent where the scheduler packs nodes itself.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub request: Option<Box<Request>>,
     /// More than one command: files to be pulled and pushed, several tasks, or work on files alone.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub script: Option<Box<Script>>,

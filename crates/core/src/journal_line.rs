@@ -165,6 +165,7 @@ impl Event {
             Event::Skipped { .. } => "skipped",
             Event::Cancelled { .. } => "cancelled",
             Event::Grafted { .. } => "grafted",
+            Event::Node { .. } => "node",
             Event::Ordered { .. } => "ordered",
             Event::Stopping { .. } => "stopping",
             Event::RunEnded { .. } => "run_ended",

@@ -16,6 +16,7 @@ pub mod ids;
 pub mod job;
 pub mod journal_line;
 pub mod key;
+pub mod parcel;
 pub mod pegasus;
 pub mod plan;
 pub mod planner;

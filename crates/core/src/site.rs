@@ -3,6 +3,10 @@
 //! Nodes that are declared need not exist, so that scheduling can be studied for them. Reading what a site says
 //! beside its nodes is `catalogue::read`'s work.
 
+mod queue;
+
+pub use queue::{Class, Profile, Queue, System, profile, profiles};
+
 use crate::catalogue::{DataConfiguration, Store};
 use crate::diagnostic::{BAD_VALUE, Diagnostic, MISSING_KEY, NAME_CLASH};
 use crate::resources::{Capacity, Gpu, Named};
@@ -17,7 +21,7 @@ use crate::yaml;
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
-/// A place where jobs run. This one is *owned*: Tulpar packs its nodes itself.
+/// A place where jobs run: *owned*, where Tulpar packs the nodes itself, or *queued*, where another system does.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Site {
     pub name: String,
@@ -43,6 +47,9 @@ pub struct Site {
     /// How it behaves, for simulations of it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model: Option<SiteModel>,
+    /// Another system decides there which job runs where.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub queue: Option<Queue>,
 }
 
 /// What a simulation should know of a site beside its nodes. What is not said does not happen, or takes no time.
@@ -73,6 +80,20 @@ fn is_zero(value: &u32) -> bool {
 }
 
 impl Site {
+    /// The site as an engine sees it that really runs there: a queue is one node that takes jobs, not its machines.
+    pub fn for_running(&self) -> Site {
+        let Some(queue) = &self.queue else { return self.clone() };
+        let most = |of: fn(&Capacity) -> u64| self.nodes.iter().map(|node| of(&node.capacity)).max();
+        let capacity = Capacity {
+            milli_cpus: self.nodes.iter().map(|node| node.capacity.milli_cpus).fold(1000, u32::saturating_add),
+            memory: Bytes(most(|capacity| capacity.memory.0).unwrap_or(u64::MAX)),
+            disk: Bytes(most(|capacity| capacity.disk.0).unwrap_or(u64::MAX)),
+            ..Capacity::default()
+        };
+        let node = Node { name: self.name.clone(), capacity, kind: NodeKind::Queue(queue.at_most) };
+        Site { nodes: vec![node], ..self.clone() }
+    }
+
     pub fn new(name: &str, nodes: Vec<Node>) -> Self {
         Self { name: name.to_owned(), nodes, ..Self::default() }
     }
@@ -82,6 +103,33 @@ impl Site {
 pub struct Node {
     pub name: String,
     pub capacity: Capacity,
+    #[serde(default, skip_serializing_if = "NodeKind::is_fixed")]
+    pub kind: NodeKind,
+}
+
+/// What a node is to the scheduler.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum NodeKind {
+    /// It is there, and is packed.
+    #[default]
+    Fixed,
+    /// It is packed while it is there: it comes and goes.
+    Pilot,
+    /// It stands for a queue, which takes so many jobs at a time, whatever they ask for; it is not packed.
+    Queue(u32),
+}
+
+impl NodeKind {
+    fn is_fixed(&self) -> bool {
+        *self == NodeKind::Fixed
+    }
+}
+
+impl Node {
+    pub fn new(name: String, capacity: Capacity) -> Self {
+        Self { name, capacity, kind: NodeKind::Fixed }
+    }
 }
 
 /// Disk that a site file does not mention does not limit.
@@ -131,7 +179,7 @@ fn numbered(groups: &[(String, u32, Capacity)]) -> Vec<Node> {
         for (_, count, capacity) in members() {
             for _ in 0..*count {
                 number += 1;
-                nodes.push(Node { name: format!("{label}-{number:0width$}"), capacity: capacity.clone() });
+                nodes.push(Node::new(format!("{label}-{number:0width$}"), capacity.clone()));
             }
         }
     }

@@ -7,7 +7,7 @@
 mod copies;
 mod fetch;
 mod list;
-mod measure;
+pub(crate) mod measure;
 mod stat_cache;
 
 pub use measure::hash_file;

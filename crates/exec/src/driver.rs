@@ -225,7 +225,8 @@ impl Driver<'_> {
                         inputs.push(Input::Started { attempt });
                         continue;
                     }
-                    Ok(observation) => inputs.push(input(observation)),
+                    Ok(Observation::Warning(words)) => self.observer.warned(words),
+                    Ok(observation) => inputs.extend(input(observation)),
                     Err(_) => return Err(DriveError::ExecutorGone),
                 },
                 recv(self.stops) -> stop => inputs.extend(stop.map(|how| Input::Stop { how })),
@@ -240,7 +241,8 @@ impl Driver<'_> {
     fn drain(&mut self, inputs: &mut Vec<Input>) {
         while inputs.len() < MOST_INPUTS {
             match self.observations.recv_timeout(Duration::ZERO) {
-                Ok(observation) => inputs.push(input(observation)),
+                Ok(Observation::Warning(words)) => self.observer.warned(words),
+                Ok(observation) => inputs.extend(input(observation)),
                 Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => break,
             }
         }
@@ -295,13 +297,15 @@ pub fn path_of(project: &Project, file: &InputFile) -> PathBuf {
     }
 }
 
-fn input(observation: Observation) -> Input {
-    match observation {
+fn input(observation: Observation) -> Option<Input> {
+    Some(match observation {
         Observation::Started(attempt) => Input::Started { attempt },
         Observation::Ended(attempt, report) => Input::Ended { attempt, report },
         Observation::Held(attempt, reason) => Input::Held { attempt, reason },
         Observation::Released(attempt) => Input::Released { attempt },
-    }
+        Observation::Node { node, present } => Input::Node { node, present },
+        Observation::Warning(_) => return None,
+    })
 }
 
 /// Dies here, without any goodbye, when the tests ask for it: `TULPAR_CRASH=durable:17` is the

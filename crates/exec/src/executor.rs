@@ -3,7 +3,7 @@
 //! Batches go in by calls that never wait; what happens comes back through one channel, late, repeated
 //! or not at all: lateness is part of the contract, and the engine takes what is stale for stale.
 
-use tulpar_core::ids::AttemptId;
+use tulpar_core::ids::{AttemptId, NodeId};
 use tulpar_core::job::{Ending, JobSpec, Report};
 
 /// What an executor says about an attempt.
@@ -13,7 +13,15 @@ pub enum Observation {
     Ended(AttemptId, Box<Report>),
     /// Stopped by the site until a person releases it, with the site's reason.
     Held(AttemptId, String),
+    /// It waits in the site's queue again, released by a person or evicted.
     Released(AttemptId),
+    /// A node that comes and goes is there, or no longer.
+    Node {
+        node: NodeId,
+        present: bool,
+    },
+    /// Something worth saying that ends nothing.
+    Warning(String),
 }
 
 pub trait Executor {

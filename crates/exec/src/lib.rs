@@ -13,3 +13,4 @@ pub mod journal;
 pub mod local;
 pub mod machine;
 pub mod publish;
+pub mod remote;

@@ -16,7 +16,7 @@ pub fn local_site(folder: &Path) -> Site {
         gpus: gpus(),
         ..Capacity::default()
     };
-    Site::new("local", vec![Node { name: host_name(), capacity }])
+    Site::new("local", vec![Node::new(host_name(), capacity)])
 }
 
 pub fn host_name() -> String {

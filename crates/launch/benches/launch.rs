@@ -141,6 +141,7 @@ fn spec(job: usize) -> JobSpec {
         gpus: Vec::new(),
         cores: Vec::new(),
         node: "here".into(),
+        request: None,
         script: None,
     }
 }

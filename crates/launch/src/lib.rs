@@ -32,11 +32,13 @@ mod signals;
 mod spawn;
 mod table;
 mod watch;
+mod worker;
 
 pub use guard::{guard_main, kill_leftovers};
 pub use launcher::Launcher;
 pub use script::script_main;
 pub use signals::StopSignals;
+pub use worker::{WorkerError, worker_main};
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -44,6 +46,11 @@ use tulpar_core::ids::AttemptId;
 #[cfg(doc)]
 use tulpar_core::job::JobSpec;
 use tulpar_core::job::Report;
+
+/// The folder of an attempt below the folder of all: `stdout`, `stderr` and the sandbox `work/`.
+pub fn attempt_folder(attempts: &std::path::Path, attempt: AttemptId) -> PathBuf {
+    sandbox::folder_of(attempts, attempt)
+}
 
 /// Where things lie. Absolute, or relative to the current folder at the start.
 #[derive(Clone, Debug)]

@@ -2,16 +2,17 @@
 //!
 //! The folder of the job (`--folder`, else the current one) gets `attempts/`, `objects/`, `checkpoints/` and
 //! `records.jsonl`. SIGTERM and SIGINT mean that the site wants the place back: the task gets its grace time and the report
-//! says `preempted`. Exit code 0 after success, 1 after any other ending, 2 when the job cannot be read.
+//! says `preempted`. `tulpar-launch work DIR` runs a parcel, as HTCondor and Slurm do. Exit code 0 after success, 1 after any other ending, 2 when the job cannot be read.
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "the report on stdout is what this program is for")]
 
 use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use tulpar_core::job::{Ending, JobSpec, Report};
-use tulpar_launch::{Folders, Launcher, Notice, Options, StopSignals, guard_main, script_main};
+use tulpar_launch::{Folders, Launcher, Notice, Options, StopSignals, guard_main, script_main, worker_main};
 
-const USAGE: &str = "usage: tulpar-launch [--folder DIR] [--run NAME] JOB.json   (`-` reads the job from stdin)";
+const USAGE: &str = "usage: tulpar-launch [--folder DIR] [--run NAME] JOB.json   (`-` reads the job from stdin)
+       tulpar-launch work DIR   runs the parcel that lies there, as sites do";
 
 struct Arguments {
     folder: PathBuf,
@@ -30,6 +31,17 @@ fn main() -> ExitCode {
     if words == ["__script"] {
         let code = script_main(Box::new(|name| std::env::var(name).ok()));
         return ExitCode::from(u8::try_from(code).unwrap_or(1));
+    }
+    if let [verb, folder] = &words[..]
+        && verb == "work"
+    {
+        return match worker_main(Path::new(folder)) {
+            Ok(code) => ExitCode::from(u8::try_from(code).unwrap_or(1)),
+            Err(error) => {
+                eprintln!("tulpar-launch: {error}");
+                ExitCode::from(2)
+            }
+        };
     }
     let Some(arguments) = parse(words) else {
         eprintln!("{USAGE}");

@@ -98,7 +98,7 @@ impl<'a> Changes<'a> {
             }
             Event::Skipped { job, because } => self.enter(job, "skipped", at)?.because = json(&because),
             Event::Cancelled { job } => drop(self.enter(job, "cancelled", at)?),
-            Event::Ordered { .. } | Event::Grafted { .. } => {}
+            Event::Node { .. } | Event::Ordered { .. } | Event::Grafted { .. } => {}
             Event::Stopping { how } => {
                 let how = match how {
                     Stopping::Drain => "drain",

@@ -177,6 +177,7 @@ fn spec() -> JobSpec {
         gpus: Vec::new(),
         cores: Vec::new(),
         node: "local".into(),
+        request: None,
         script: None,
     }
 }

@@ -26,6 +26,7 @@ impl Engine {
             Event::RunStarted { .. } => {}
             Event::RunResumed { .. } => {
                 self.began = Some(at);
+                self.nodes.all_pilots_gone();
                 self.reopen();
             }
             Event::Missed { job, .. } => self.ready_or_parked(*job),
@@ -54,7 +55,11 @@ impl Engine {
                 self.holds.insert(attempt.job, reason.clone());
                 self.set(attempt.job, State::Held);
             }
-            Event::Released { attempt } => self.set(attempt.job, State::Submitted),
+            Event::Released { attempt } => {
+                self.holds.remove(&attempt.job);
+                self.set(attempt.job, State::Submitted);
+            }
+            Event::Node { node, present } => self.nodes.set_present(*node, *present),
             Event::Ended { attempt, report } => {
                 let live = self.live.remove(&attempt.job);
                 if let Some(live) = &live {

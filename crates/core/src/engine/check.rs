@@ -102,6 +102,9 @@ impl Engine {
 
     fn check_resources(&self) -> Result<(), Violation> {
         for node in (0..self.nodes.len()).map(NodeId::from) {
+            if self.nodes.is_queue(node) {
+                continue;
+            }
             let capacity = self.nodes.capacity(node);
             let (mut milli_cpus, mut memory, mut disk, mut gpus) = self.nodes.available(node);
             let shares = self.live.values().flat_map(|live| on_node(&live.placement, &live.request, node));

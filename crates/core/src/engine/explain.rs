@@ -133,8 +133,17 @@ impl Engine {
 
     fn shortage(&self, job: JobId, node: NodeId) -> NodeShortage {
         let request = self.request(job);
-        let (milli_cpus, memory, disk, gpus) = self.nodes.available(node);
         let mut lacks = Vec::new();
+        let name = self.plan().site.nodes[node.index()].name.clone();
+        if self.nodes.is_queue(node) || self.nodes.is_absent(node) {
+            if self.nodes.is_absent(node) {
+                lacks.push("is not there yet".to_owned());
+            } else if !self.nodes.fits(node, request) {
+                lacks.push("has as many jobs of this run as it may have".to_owned());
+            }
+            return NodeShortage { node: name, lacks };
+        }
+        let (milli_cpus, memory, disk, gpus) = self.nodes.available(node);
         if milli_cpus < request.milli_cpus {
             let (needs, free) = (f64::from(request.milli_cpus) / 1000.0, f64::from(milli_cpus) / 1000.0);
             lacks.push(format!("needs {needs} cpus, {free} are free"));
@@ -159,6 +168,6 @@ impl Engine {
         if lacks.is_empty() && self.nodes.share(node, request).is_none() {
             lacks.push("has free GPUs, but not of the memory or capability asked for".to_owned());
         }
-        NodeShortage { node: self.plan().site.nodes[node.index()].name.clone(), lacks }
+        NodeShortage { node: name, lacks }
     }
 }

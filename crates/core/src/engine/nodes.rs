@@ -1,4 +1,5 @@
-//! The free resources of an owned site's nodes, and whether a request fits.
+//! The free resources of a site's nodes, and whether a request fits. Of a node that stands for a queue only the places
+//! in it are counted.
 //!
 //! Nodes in the same state stand in one bucket, so that choosing costs by the number of states, not of nodes. What
 //! was released is kept in order, so that whoever fitted nowhere looks only at that. It knows nothing of jobs' order.
@@ -7,7 +8,7 @@ use super::devices;
 use crate::event::{Placement, Share};
 use crate::ids::{JobId, NodeId};
 use crate::resources::{Capacity, Request};
-use crate::site::Site;
+use crate::site::{NodeKind, Site};
 use rustc_hash::FxHashMap;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -44,6 +45,11 @@ pub(super) struct Signature {
 pub(super) struct Nodes {
     site: String,
     capacities: Vec<Capacity>,
+    /// Places that are free in those that stand for queues.
+    queues: BTreeMap<NodeId, u32>,
+    /// Those that come and go, and which of them are not there.
+    pilots: Vec<NodeId>,
+    absent: BTreeSet<NodeId>,
     kinds: Vec<u32>,
     free: Vec<Free>,
     /// Resources that belong to nodes.
@@ -81,8 +87,18 @@ impl Nodes {
             })
             .collect();
         let holders = vec![BTreeSet::new(); capacities.len()];
+        let numbered = || (0..site.nodes.len()).map(NodeId::from).zip(&site.nodes);
+        let queues = numbered().filter_map(|(id, node)| match node.kind {
+            NodeKind::Queue(places) => Some((id, places)),
+            NodeKind::Fixed | NodeKind::Pilot => None,
+        });
+        let pilots = numbered().filter(|(_, node)| node.kind == NodeKind::Pilot).map(|(id, _)| id);
+        let pilots: Vec<NodeId> = pilots.collect();
         let mut nodes = Self {
             site: site.name.clone(),
+            queues: queues.collect(),
+            absent: pilots.iter().copied().collect(),
+            pilots,
             capacities,
             kinds,
             free,
@@ -94,6 +110,9 @@ impl Nodes {
             holders,
         };
         for node in (0..nodes.len()).map(NodeId::from) {
+            if !nodes.is_packed(node) {
+                continue;
+            }
             let (group, signature) = nodes.signature(node);
             nodes.buckets.entry(group).or_default().entry(signature).or_default().insert(node);
         }
@@ -132,10 +151,59 @@ impl Nodes {
         })
     }
 
+    /// True of nodes that are there and no queues.
+    fn is_packed(&self, node: NodeId) -> bool {
+        !self.queues.contains_key(&node) && !self.absent.contains(&node)
+    }
+
+    pub(super) fn is_queue(&self, node: NodeId) -> bool {
+        self.queues.contains_key(&node)
+    }
+
+    pub(super) fn any_queue(&self) -> bool {
+        !self.queues.is_empty()
+    }
+
+    pub(super) fn is_absent(&self, node: NodeId) -> bool {
+        self.absent.contains(&node)
+    }
+
+    /// A queue that takes the request: a node of its own kind, since it is no better or worse than others.
+    pub(super) fn open_queue(&self, request: &Request, allowed: &dyn Fn(NodeId) -> bool) -> Option<NodeId> {
+        self.queues.keys().copied().find(|node| allowed(*node) && self.fits(*node, request))
+    }
+
+    /// The node is there from now on, or no longer. What holds it still holds it.
+    pub(super) fn set_present(&mut self, node: NodeId, present: bool) {
+        if self.is_queue(node) || present != self.absent.contains(&node) {
+            return;
+        }
+        if present {
+            self.absent.remove(&node);
+            let (group, signature) = self.signature(node);
+            self.buckets.entry(group).or_default().entry(signature).or_default().insert(node);
+            self.note_release(node);
+        } else {
+            self.leave_bucket(node);
+            self.absent.insert(node);
+        }
+    }
+
+    /// Whoever drives the run now has heard of none of them yet.
+    pub(super) fn all_pilots_gone(&mut self) {
+        for node in self.pilots.clone() {
+            self.set_present(node, false);
+        }
+    }
+
     pub(super) fn fits(&self, node: NodeId, request: &Request) -> bool {
         let free = &self.free[node.index()];
         let capacity = &self.capacities[node.index()];
-        same_pool(capacity, request)
+        if let Some(places) = self.queues.get(&node) {
+            return *places > 0 && same_pool(capacity, request);
+        }
+        !self.absent.contains(&node)
+            && same_pool(capacity, request)
             && free.milli_cpus >= request.milli_cpus
             && free.memory >= request.memory.0
             && free.disk >= request.disk.0
@@ -155,6 +223,9 @@ impl Nodes {
         if !self.fits(node, request) {
             return None;
         }
+        if self.is_queue(node) {
+            return Some(Share { node, gpus: Vec::new(), cores: Vec::new() });
+        }
         let (capacity, free) = (&self.capacities[node.index()], &self.free[node.index()]);
         let cores = if request.pin { devices::cores(capacity, free, request)? } else { Vec::new() };
         let near = cores.first().map(|core| devices::domain_of_core(capacity, *core));
@@ -171,6 +242,11 @@ impl Nodes {
 
     pub(super) fn take(&mut self, job: JobId, placement: &Placement, request: &Request) {
         for share in &placement.nodes {
+            if let Some(places) = self.queues.get_mut(&share.node) {
+                *places -= 1;
+                self.holders[share.node.index()].insert(job);
+                continue;
+            }
             self.change(share.node, |free, names| {
                 free.milli_cpus -= request.milli_cpus;
                 free.memory -= request.memory.0;
@@ -197,6 +273,12 @@ impl Nodes {
 
     pub(super) fn release(&mut self, job: JobId, placement: &Placement, request: &Request) {
         for share in &placement.nodes {
+            if let Some(places) = self.queues.get_mut(&share.node) {
+                *places += 1;
+                self.holders[share.node.index()].remove(&job);
+                self.note_release(share.node);
+                continue;
+            }
             self.change(share.node, |free, names| {
                 free.milli_cpus += request.milli_cpus;
                 free.memory += request.memory.0;
@@ -256,6 +338,15 @@ impl Nodes {
     }
 
     fn change(&mut self, node: NodeId, change: impl FnOnce(&mut Free, &[String])) {
+        self.leave_bucket(node);
+        change(&mut self.free[node.index()], &self.names);
+        if self.is_packed(node) {
+            let (group, after) = self.signature(node);
+            self.buckets.entry(group).or_default().entry(after).or_default().insert(node);
+        }
+    }
+
+    fn leave_bucket(&mut self, node: NodeId) {
         let (group, before) = self.signature(node);
         if let Some(states) = self.buckets.get_mut(&group)
             && let Some(bucket) = states.get_mut(&before)
@@ -265,9 +356,6 @@ impl Nodes {
                 states.remove(&before);
             }
         }
-        change(&mut self.free[node.index()], &self.names);
-        let (group, after) = self.signature(node);
-        self.buckets.entry(group).or_default().entry(after).or_default().insert(node);
     }
 
     fn signature(&self, node: NodeId) -> (Group, Signature) {
@@ -304,6 +392,9 @@ impl Nodes {
         let named = request.named.iter().all(|(name, amount)| {
             self.names.contains(name) || self.shared.iter().any(|(known, total, _)| known == name && total >= amount)
         });
+        if self.queues.keys().any(|node| same_pool(&self.capacities[node.index()], request)) {
+            return named;
+        }
         let able = self.capacities.iter().filter(|capacity| fits_empty(capacity, request));
         named && able.take(request.nodes as usize).count() >= request.nodes as usize
     }
@@ -321,6 +412,11 @@ impl Nodes {
                 .min(share(suitable * 1000, request.milli_gpus()))
                 .min(u64::from(u32::MAX))
         };
+        let open = self.queues.iter().filter(|(node, _)| same_pool(&self.capacities[node.index()], request));
+        let queued = open.map(|(_, places)| u64::from(*places)).sum::<u64>();
+        if queued > 0 {
+            return queued;
+        }
         let all: u64 = self.capacities.iter().map(one).sum();
         all / u64::from(request.nodes.max(1))
     }

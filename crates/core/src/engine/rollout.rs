@@ -61,7 +61,11 @@ impl Engine {
 
     fn can_roll_out(&self, ways: usize) -> bool {
         let left = (self.counts.total() - self.counts.settled()) as usize;
-        left * ways <= MOST_JOBS && self.states.len() <= LARGEST_PLAN && self.unknown_durations() == 0
+        // How a queue orders its jobs is not known here.
+        !self.nodes.any_queue()
+            && left * ways <= MOST_JOBS
+            && self.states.len() <= LARGEST_PLAN
+            && self.unknown_durations() == 0
     }
 
     /// Task sets with something left to do of which nobody knows how long they take.

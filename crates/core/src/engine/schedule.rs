@@ -251,7 +251,9 @@ impl Engine {
             let node = &self.plan().site.nodes[share.node.index()].name;
             let gpus = self.nodes.names_gpu(share);
             let cores = share.cores.clone();
-            self.spec_context().spec(attempt, variant, &request, node, gpus).map(|spec| JobSpec { cores, ..spec })
+            let asked = self.nodes.is_queue(share.node).then(|| Box::new(request.clone()));
+            let spec = self.spec_context().spec(attempt, variant, &request, node, gpus);
+            spec.map(|spec| JobSpec { cores, request: asked, ..spec })
         });
         let versions = self.graph.newest(job);
         self.record(now, Event::Submitted { attempt, request, placement, variant, versions }, step);

@@ -49,13 +49,18 @@ impl Engine {
                 }
             }
             Input::Released { attempt } => {
-                if self.holds_attempt(attempt) && self.state(attempt.job) == State::Held {
+                if self.holds_attempt(attempt) && matches!(self.state(attempt.job), State::Held | State::Running) {
                     self.record(now, Event::Released { attempt }, step);
                 }
             }
             Input::Ended { attempt, report } => {
                 if self.holds_attempt(attempt) {
                     self.ended(now, attempt, report, step);
+                }
+            }
+            Input::Node { node, present } => {
+                if self.nodes.is_absent(node) == present {
+                    self.record(now, Event::Node { node, present }, step);
                 }
             }
             Input::Cancel { job } => self.cancel(now, job, step),

@@ -52,7 +52,7 @@ impl Nodes {
                 }
             }
         }
-        best.map(|(.., node)| node)
+        best.map(|(.., node)| node).or_else(|| self.open_queue(request, allowed))
     }
 
     /// The best of these nodes.
@@ -91,6 +91,10 @@ impl Nodes {
 
     /// The shares of a gang on as many nodes as it asks for, or none at all.
     pub(super) fn gang(&self, request: &Request, guard: Guard, allowed: &dyn Fn(NodeId) -> bool) -> Option<Vec<Share>> {
+        if let Some(queue) = self.open_queue(request, allowed) {
+            // It finds the nodes itself.
+            return Some(vec![self.share(queue, request)?]);
+        }
         let mut suitable: Vec<Score> = Vec::new();
         for members in self.buckets.values().flat_map(BTreeMap::values) {
             let Some(first) = members.first().copied().filter(|node| self.fits(*node, request)) else { continue };
@@ -107,6 +111,9 @@ impl Nodes {
     }
 
     fn score(&self, node: NodeId, request: &Request, guard: Guard) -> Score {
+        if self.is_queue(node) {
+            return (0, 0, 0, 0, node);
+        }
         let (capacity, free) = (self.capacity(node), self.free(node));
         let left = free.milli_cpus - request.milli_cpus;
         let devices = capacity.gpus.len() as u32;

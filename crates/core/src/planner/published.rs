@@ -148,6 +148,7 @@ impl Study {
 /// The machines of the study: a submit node with an HTTP server; three workers far away, two of them with a GPU.
 pub fn testbed() -> Catalogue {
     let node = |number: u32| Node {
+        kind: Default::default(),
         name: format!("worker{number}"),
         capacity: Capacity {
             milli_cpus: 24_000,

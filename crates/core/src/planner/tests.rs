@@ -33,7 +33,7 @@ fn site(name: &str, nodes: usize, cpus: u32, gpus: usize) -> Site {
         gpus: vec![gpu; gpus],
         ..Capacity::default()
     };
-    let node = |number| Node { name: format!("{name}-{number}"), capacity: capacity.clone() };
+    let node = |number| Node::new(format!("{name}-{number}"), capacity.clone());
     Site::new(name, (0..nodes).map(node).collect())
 }
 

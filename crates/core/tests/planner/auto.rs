@@ -21,7 +21,7 @@ fn study() -> Catalogue {
         gpus: Vec::new(),
         ..Capacity::default()
     };
-    let nodes = (1..=4).map(|node| Node { name: format!("node-{node}"), capacity: capacity.clone() }).collect();
+    let nodes = (1..=4).map(|node| Node::new(format!("node-{node}"), capacity.clone())).collect();
     let link = Link {
         from: LOCAL.to_owned(),
         to: "chicago".to_owned(),

@@ -41,6 +41,7 @@ fn spec(job: u32, line: &str) -> Box<JobSpec> {
         gpus: Vec::new(),
         cores: Vec::new(),
         node: "here".into(),
+        request: None,
         script: None,
     })
 }

@@ -135,6 +135,7 @@ pub(super) fn spec(command: CommandLine) -> JobSpec {
         gpus: Vec::new(),
         cores: Vec::new(),
         node: "here".into(),
+        request: None,
         script: None,
     }
 }

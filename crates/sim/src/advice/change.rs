@@ -114,7 +114,7 @@ impl Change {
                     }
                 }
                 for number in 1..=*by {
-                    plan.site.nodes.push(Node { name: format!("{like}-more{number}"), capacity: alike.clone() });
+                    plan.site.nodes.push(Node::new(format!("{like}-more{number}"), alike.clone()));
                 }
                 if plan.site.nodes.is_empty() {
                     return None;

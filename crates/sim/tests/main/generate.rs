@@ -249,6 +249,7 @@ fn settings(random: &mut ChaCha8Rng, iteration: Option<Iteration>) -> Settings {
 fn site(random: &mut ChaCha8Rng) -> Site {
     let nodes = (0..random.random_range(2..5))
         .map(|index| Node {
+            kind: Default::default(),
             name: format!("node{index}"),
             capacity: Capacity {
                 milli_cpus: 4000,

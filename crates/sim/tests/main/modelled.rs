@@ -35,7 +35,7 @@ fn task(name: &str, count: i64, seconds: u64, after: Vec<SetId>) -> Task {
 fn plan(tasks: Vec<Task>, nodes: u32, cpus: u32) -> Plan {
     let capacity =
         Capacity { milli_cpus: cpus * 1000, memory: Bytes(1 << 40), disk: Bytes(1 << 50), ..Capacity::default() };
-    let nodes = (0..nodes).map(|number| Node { name: format!("n{number}"), capacity: capacity.clone() }).collect();
+    let nodes = (0..nodes).map(|number| Node::new(format!("n{number}"), capacity.clone())).collect();
     Plan::new(Workflow { name: "w".into(), tasks, ..Workflow::default() }, Vec::new(), Site::new("modelled", nodes))
 }
 

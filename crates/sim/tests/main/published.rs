@@ -25,7 +25,7 @@ pub(crate) fn summit(nodes: u32, threads: u32) -> Site {
         gpus,
         ..Capacity::default()
     };
-    let node = |number: u32| Node { name: format!("node-{number:02}"), capacity: capacity.clone() };
+    let node = |number: u32| Node::new(format!("node-{number:02}"), capacity.clone());
     Site::new("summit", (0..nodes).map(node).collect())
 }
 

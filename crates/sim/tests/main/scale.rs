@@ -38,7 +38,7 @@ fn site(cpus: u32) -> Site {
         gpus: Vec::new(),
         ..Capacity::default()
     };
-    Site::new("one", vec![Node { name: "node".into(), capacity }])
+    Site::new("one", vec![Node::new("node".into(), capacity)])
 }
 
 #[test]

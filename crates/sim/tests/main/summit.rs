@@ -163,7 +163,7 @@ fn plan(name: &str, rows: &[Row], before: Vec<Vec<SetId>>, queue_counts: bool) -
         gpus: (0..6).map(|id| Gpu { id: id.to_string(), memory: Bytes(16 << 30), capability: 70 }).collect(),
         ..Capacity::default()
     };
-    let node = |number| Node { name: format!("node{number:02}"), capacity: capacity.clone() };
+    let node = |number| Node::new(format!("node{number:02}"), capacity.clone());
     let workflow = Workflow { name: name.into(), tasks, ..Workflow::default() };
     Plan::new(workflow, Vec::new(), Site::new("summit", (0..16).map(node).collect()))
 }

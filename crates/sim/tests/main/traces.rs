@@ -49,7 +49,7 @@ fn plan(instance: &Instance, cores: u32) -> Arc<Plan> {
     let files = workflow.data.iter().map(|_| Vec::new()).collect();
     let capacity =
         Capacity { milli_cpus: cores * 1000, memory: Bytes(1 << 50), disk: Bytes(1 << 60), ..Capacity::default() };
-    Arc::new(Plan::new(workflow, files, Site::new("one", vec![Node { name: "node".into(), capacity }])))
+    Arc::new(Plan::new(workflow, files, Site::new("one", vec![Node::new("node".into(), capacity)])))
 }
 
 fn makespan(plan: &Arc<Plan>, mode: Mode, order: Option<Order>, packing: Packing) -> f64 {

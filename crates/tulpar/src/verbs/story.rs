@@ -128,7 +128,7 @@ fn words(replayed: &Replayed, entry: &Entry) -> String {
         }
         Event::Started { attempt } => format!("attempt {} started", attempt.n),
         Event::Held { attempt, reason } => format!("attempt {} held by the site: {reason}", attempt.n),
-        Event::Released { attempt } => format!("attempt {} released", attempt.n),
+        Event::Released { attempt } => format!("attempt {} is in the queue again", attempt.n),
         Event::Ended { attempt, report } => {
             let mut text = format!("attempt {}: {}", attempt.n, progress::ending(&report.ending));
             if report.usage.wall_us > 0 {
@@ -166,6 +166,10 @@ fn words(replayed: &Replayed, entry: &Entry) -> String {
                 chosen.order.name(),
                 count(tried.len(), "rollout")
             )
+        }
+        Event::Node { node, present } => {
+            let name = &replayed.engine.plan().site.nodes[node.index()].name;
+            format!("{name} {}", if *present { "is there" } else { "is gone" })
         }
         Event::Stopping { how } => match how {
             Stopping::Drain => "the run starts nothing more; what runs may end".to_owned(),

@@ -374,6 +374,7 @@ proptest! {
         sites in 1u32..3,
     ) {
         let nodes = (0..nodes).map(|node| Node {
+            kind: Default::default(),
             name: node.to_string(),
             capacity: Capacity { milli_cpus: 2000, memory: Bytes(1000), disk: Bytes(0), gpus: Vec::new(), ..Capacity::default() },
         });
@@ -428,7 +429,7 @@ fn sharing(seconds: f64) -> Abstract {
 fn auto_at_a_far_site(graph: &Abstract) -> (Vec<usize>, Vec<Decision>) {
     let capacity =
         Capacity { milli_cpus: 4000, memory: Bytes(1000), disk: Bytes(0), gpus: Vec::new(), ..Capacity::default() };
-    let nodes = vec![Node { name: "1".into(), capacity: capacity.clone() }, Node { name: "2".into(), capacity }];
+    let nodes = vec![Node::new("1".into(), capacity.clone()), Node::new("2".into(), capacity)];
     let catalogue = Catalogue { sites: vec![Site::new("far", nodes)], ..Catalogue::default() };
     let options = Options { clustering: vec![Clustering::Auto], ..Options::default() };
     let layout = plan(graph, &catalogue, &options, &[]).expect("a plan");

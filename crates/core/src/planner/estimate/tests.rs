@@ -16,6 +16,7 @@ const FAR: SiteId = SiteId(1);
 /// `far` with these nodes, 100 bytes a second and 1 s a file away.
 fn catalogue(nodes: &[(u32, u32)]) -> Catalogue {
     let node = |(at, (cpus, gpus)): (usize, &(u32, u32))| Node {
+        kind: Default::default(),
         name: at.to_string(),
         capacity: Capacity {
             milli_cpus: cpus * 1000,

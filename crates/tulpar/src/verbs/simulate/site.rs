@@ -51,7 +51,7 @@ pub(in crate::verbs) fn site(base: &Site, said: &ResourceArguments) -> Result<Si
 fn invented(nodes: u32) -> Site {
     let capacity = Capacity { memory: Bytes(WITHOUT_LIMIT), disk: Bytes(WITHOUT_LIMIT), ..Capacity::default() };
     let width = nodes.to_string().len().max(2);
-    let node = |number: u32| Node { name: format!("node-{number:0width$}"), capacity: capacity.clone() };
+    let node = |number: u32| Node::new(format!("node-{number:0width$}"), capacity.clone());
     Site::new("invented", (1..=nodes).map(node).collect())
 }
 
@@ -64,7 +64,7 @@ fn with_nodes(base: &Site, nodes: Option<u32>) -> Site {
         for number in has..count {
             let like = &base.nodes[number % has];
             let name = format!("{}-more{}", like.name, number / has);
-            site.nodes.push(Node { name, capacity: like.capacity.clone() });
+            site.nodes.push(Node::new(name, like.capacity.clone()));
         }
     }
     site

@@ -1,0 +1,65 @@
+//! What travels to a worker and comes back: the job, how its files come, and the names of things in its folder.
+//!
+//! Plain data. Whoever sends it (HTCondor, Slurm, a pilot's connection) is none of its business.
+
+use crate::ids::Digest;
+use crate::job::JobSpec;
+use serde::{Deserialize, Serialize};
+use std::path::PathBuf;
+
+/// The parcel in the folder of a job.
+pub const PARCEL: &str = "parcel.json";
+/// The folder that comes back. It is there from the start, since a site may want it at any moment.
+pub const OUT: &str = "tulpar-out";
+/// In `OUT`: how the attempt ended. It is written last.
+pub const REPORT: &str = "report.json";
+/// In `OUT`: the outputs, each named by its digest.
+pub const OBJECTS: &str = "objects";
+/// In `OUT`: the records of the attempt.
+pub const RECORDS: &str = "records.jsonl";
+/// In `OUT`: what the job saved of its state.
+pub const CHECKPOINTS: &str = "checkpoints";
+/// In `OUT`, from its start: when and where the task really started.
+pub const STARTED: &str = "started.json";
+/// Values of secrets by name, readable by the job alone.
+pub const SECRETS: &str = "tulpar-secrets.json";
+/// Inputs that came as one file.
+pub const PACK: &str = "tulpar-pack";
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Parcel {
+    /// Names the run, for the marks that processes carry.
+    pub run: String,
+    /// Its inputs are objects, or are pulled by the job itself.
+    pub spec: JobSpec,
+    /// Objects that came as one file, in this order; the others lie beside the parcel, named as [`file_name`] says.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub pack: Vec<Packed>,
+    /// The folders of the run, where the worker sees them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub shared: Option<SharedFolders>,
+    /// A task that saved its state and wants to go on: leave with its exit code, the site starts it again.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub continues: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Packed {
+    pub digest: Digest,
+    pub size: u64,
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub executable: bool,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SharedFolders {
+    pub project: PathBuf,
+    pub attempts: PathBuf,
+    pub objects: PathBuf,
+    pub checkpoints: PathBuf,
+}
+
+/// What a file is called beside the parcel: as in the store of objects, without the folder.
+pub fn file_name(digest: &Digest) -> String {
+    digest.hex()[2..].to_owned()
+}

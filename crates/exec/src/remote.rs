@@ -1,0 +1,299 @@
+//! What sites of others have in common: a parcel goes out for each attempt, a folder comes back, and what is in it
+//! becomes a report, objects, records and logs of the run.
+//!
+//! It knows nothing of how parcels travel. Everything may be done again after a crash.
+
+use crate::cache::object_path;
+use crate::data::measure::hash_file;
+use crate::folder::{Project, RunFolder};
+use std::collections::BTreeMap;
+use std::fs::{self, File, Permissions};
+use std::io::{self, Write};
+use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+use tulpar_core::ids::{AttemptId, Digest};
+use tulpar_core::job::{InputFile, JobSpec, OutputFile, Report, Source};
+use tulpar_core::parcel::{self, Packed, Parcel, SharedFolders};
+
+/// More files than this travel as one: a list in a job's description is read by every daemon that meets the job.
+const MOST_FILES: usize = 32;
+
+/// How files come to a job and its results back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Files {
+    /// The site brings what is sent, and sends what comes back.
+    Sent,
+    /// Workers see the folders of the run.
+    Shared,
+}
+
+#[derive(Debug, thiserror::Error)]
+pub enum HarvestError {
+    #[error("nothing came back: {0}")]
+    NoReport(io::Error),
+    #[error("the report that came back cannot be read: {0}")]
+    BadReport(serde_json::Error),
+    #[error("the output `{path}` came back damaged or not at all")]
+    Damaged { path: String },
+    #[error("what came back could not be stored: {0}")]
+    Store(#[from] io::Error),
+}
+
+/// Looks up the value of a secret by its name.
+pub type Secrets = dyn Fn(&str) -> Option<String> + Send + Sync;
+
+pub struct Remote {
+    project: Project,
+    run: RunFolder,
+    secrets: Box<Secrets>,
+}
+
+/// What is to be sent for an attempt, beside the program that runs it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Sending {
+    /// The folder of the attempt; the parcel lies in it and `tulpar-out` comes back into it.
+    pub folder: PathBuf,
+    /// Files and folders that must lie beside the parcel.
+    pub files: Vec<PathBuf>,
+}
+
+impl Remote {
+    pub fn new(project: Project, run: RunFolder, secrets: Box<Secrets>) -> Self {
+        Self { project, run, secrets }
+    }
+
+    pub fn run(&self) -> &RunFolder {
+        &self.run
+    }
+
+    /// Everything about the site's jobs of this run.
+    pub fn folder(&self) -> PathBuf {
+        self.run.path.join("queue")
+    }
+
+    pub fn attempt_folder(&self, attempt: AttemptId) -> PathBuf {
+        self.folder().join("jobs").join((attempt.job.0 / 1000).to_string()).join(attempt.to_string())
+    }
+
+    /// Writes the parcel of an attempt. An earlier driver may have done so already.
+    pub fn send(&self, spec: &JobSpec, files: Files, continues: bool) -> io::Result<Sending> {
+        let folder = self.attempt_folder(spec.attempt);
+        fs::create_dir_all(&folder)?;
+        let mut parcel = Parcel {
+            run: self.run.path.display().to_string(),
+            spec: spec.clone(),
+            pack: Vec::new(),
+            shared: None,
+            continues,
+        };
+        let mut sending = Sending { folder: folder.clone(), files: vec![folder.join(parcel::PARCEL)] };
+        match files {
+            Files::Shared => parcel.shared = Some(self.shared()),
+            Files::Sent => {
+                let objects = portable(&mut parcel.spec);
+                if objects.len() > MOST_FILES {
+                    let (pack, packed) = self.pack(&objects)?;
+                    parcel.pack = packed;
+                    sending.files.push(pack);
+                } else {
+                    let links = objects.iter().map(|(digest, source)| self.link(digest, source));
+                    sending.files.extend(links.collect::<io::Result<Vec<_>>>()?);
+                }
+                sending.files.extend(self.checkpoint(spec, &folder)?);
+            }
+        }
+        if let Some(secrets) = self.write_secrets(spec, &folder)? {
+            sending.files.push(secrets);
+        }
+        let text = serde_json::to_vec(&parcel).expect("a parcel is plain data");
+        fs::write(folder.join(parcel::PARCEL), text)?;
+        Ok(sending)
+    }
+
+    fn shared(&self) -> SharedFolders {
+        SharedFolders {
+            project: self.project.root().to_owned(),
+            attempts: self.run.attempts(),
+            objects: self.project.objects(),
+            checkpoints: self.run.checkpoints(),
+        }
+    }
+
+    fn source_path(&self, digest: &Digest, source: &Source) -> PathBuf {
+        match source {
+            Source::Path(path) => self.project.root().join(path),
+            Source::Object | Source::Remote(_) => object_path(&self.project.cache(), digest),
+        }
+    }
+
+    /// A name for the file under which it is found by its digest.
+    fn link(&self, digest: &Digest, source: &Source) -> io::Result<PathBuf> {
+        let path = self.source_path(digest, source);
+        if *source == Source::Object {
+            return Ok(path);
+        }
+        let link = self.folder().join("inputs").join(&digest.hex()[..2]).join(parcel::file_name(digest));
+        match std::os::unix::fs::symlink(&path, &link) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                fs::create_dir_all(link.parent().expect("two levels"))?;
+                std::os::unix::fs::symlink(&path, &link)?;
+            }
+            Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error),
+            _ => {}
+        }
+        Ok(link)
+    }
+
+    /// All contents one after the other: jobs with the same inputs share the file.
+    fn pack(&self, objects: &BTreeMap<Digest, Source>) -> io::Result<(PathBuf, Vec<Packed>)> {
+        let names: String = objects.keys().map(Digest::hex).collect();
+        let folder = self.folder().join("packs").join(&Digest::of(names.as_bytes()).hex()[..16]);
+        let pack = folder.join(parcel::PACK);
+        let mut packed = Vec::with_capacity(objects.len());
+        for (digest, source) in objects {
+            let metadata = fs::metadata(self.source_path(digest, source))?;
+            let executable = metadata.permissions().mode() & 0o111 != 0;
+            packed.push(Packed { digest: *digest, size: metadata.len(), executable });
+        }
+        if pack.exists() {
+            return Ok((pack, packed));
+        }
+        fs::create_dir_all(&folder)?;
+        let temporary = folder.join("new");
+        let mut to = io::BufWriter::with_capacity(1 << 20, File::create(&temporary)?);
+        for (digest, source) in objects {
+            io::copy(&mut File::open(self.source_path(digest, source))?, &mut to)?;
+        }
+        to.flush()?;
+        fs::rename(&temporary, &pack)?;
+        Ok((pack, packed))
+    }
+
+    /// What earlier attempts saved comes along, laid out as it will come back.
+    fn checkpoint(&self, spec: &JobSpec, folder: &Path) -> io::Result<Option<PathBuf>> {
+        let kept = self.run.checkpoints().join(spec.attempt.job.0.to_string());
+        if spec.checkpoint.is_none() || !kept.is_dir() {
+            return Ok(None);
+        }
+        let sent = folder.join("sent").join(parcel::OUT);
+        copy_tree(&kept, &sent.join(parcel::CHECKPOINTS).join(spec.attempt.job.0.to_string()))?;
+        Ok(Some(sent))
+    }
+
+    /// Never in a description, an argument or the environment of the submitting side.
+    fn write_secrets(&self, spec: &JobSpec, folder: &Path) -> io::Result<Option<PathBuf>> {
+        let found: BTreeMap<&str, String> =
+            spec.secrets.iter().filter_map(|name| Some((name.as_str(), (self.secrets)(name)?))).collect();
+        if found.is_empty() {
+            return Ok(None);
+        }
+        let path = folder.join(parcel::SECRETS);
+        let _ = fs::remove_file(&path);
+        let mut file = File::options().write(true).create_new(true).mode(0o600).open(&path)?;
+        file.write_all(&serde_json::to_vec(&found).expect("names and values"))?;
+        Ok(Some(path))
+    }
+
+    /// Takes in what came back.
+    pub fn harvest(&self, attempt: AttemptId, files: Files) -> Result<Report, HarvestError> {
+        let folder = self.attempt_folder(attempt);
+        let out = folder.join(parcel::OUT);
+        let _ = fs::remove_file(folder.join(parcel::SECRETS));
+        let text = fs::read(out.join(parcel::REPORT)).map_err(HarvestError::NoReport)?;
+        let report: Report = serde_json::from_slice(&text).map_err(HarvestError::BadReport)?;
+        if files == Files::Sent {
+            self.store(&report.outputs, &out.join(parcel::OBJECTS))?;
+            self.keep_streams(attempt, &out)?;
+            self.keep_checkpoint(attempt, &out)?;
+        }
+        self.keep_records(&out)?;
+        Ok(report)
+    }
+
+    /// Moves outputs into the store of objects, each proven to be what the report says.
+    fn store(&self, outputs: &[OutputFile], from: &Path) -> Result<(), HarvestError> {
+        for output in outputs {
+            let to = object_path(&self.project.cache(), &output.digest);
+            if fs::metadata(&to).is_ok_and(|there| there.len() == output.size) {
+                continue;
+            }
+            let damaged = || HarvestError::Damaged { path: output.path.clone() };
+            let from = from.join(output.digest.hex());
+            let mut file = File::open(&from).map_err(|_| damaged())?;
+            if hash_file(&mut file)? != (output.digest, output.size) {
+                return Err(damaged());
+            }
+            let mode = if output.executable { 0o555 } else { 0o444 };
+            file.set_permissions(Permissions::from_mode(mode))?;
+            file.sync_all()?;
+            let parent = to.parent().expect("two levels");
+            fs::create_dir_all(parent)?;
+            fs::rename(&from, &to)?;
+            File::open(parent)?.sync_all()?;
+        }
+        Ok(())
+    }
+
+    fn keep_streams(&self, attempt: AttemptId, out: &Path) -> io::Result<()> {
+        let folder = tulpar_launch::attempt_folder(&self.run.attempts(), attempt);
+        fs::create_dir_all(&folder)?;
+        for stream in ["stdout", "stderr"] {
+            let from = out.join(stream);
+            if from.exists() {
+                fs::rename(from, folder.join(stream))?;
+            }
+        }
+        Ok(())
+    }
+
+    fn keep_checkpoint(&self, attempt: AttemptId, out: &Path) -> io::Result<()> {
+        let job = attempt.job.0.to_string();
+        let from = out.join(parcel::CHECKPOINTS).join(&job);
+        if from.is_dir() {
+            let to = self.run.checkpoints().join(&job);
+            fs::create_dir_all(self.run.checkpoints())?;
+            let _ = fs::remove_dir_all(&to);
+            fs::rename(from, to)?;
+        }
+        Ok(())
+    }
+
+    fn keep_records(&self, out: &Path) -> io::Result<()> {
+        let path = out.join(parcel::RECORDS);
+        let Ok(lines) = fs::read(&path) else { return Ok(()) };
+        let mut records = File::options().append(true).create(true).open(self.run.records())?;
+        records.write_all(&lines)?;
+        fs::remove_file(path)
+    }
+}
+
+/// Every input becomes an object; gives where each comes from.
+fn portable(spec: &mut JobSpec) -> BTreeMap<Digest, Source> {
+    let mut objects = BTreeMap::new();
+    for input in &mut spec.inputs {
+        let moved = input.files.iter().map(|file| {
+            if matches!(file.source, Source::Remote(_)) {
+                return file.clone();
+            }
+            objects.entry(file.digest).or_insert_with(|| file.source.clone());
+            InputFile { source: Source::Object, ..file.clone() }
+        });
+        input.files = moved.collect();
+    }
+    objects
+}
+
+fn copy_tree(from: &Path, to: &Path) -> io::Result<()> {
+    let _ = fs::remove_dir_all(to);
+    fs::create_dir_all(to)?;
+    for entry in fs::read_dir(from)? {
+        let entry = entry?;
+        let to = to.join(entry.file_name());
+        if entry.file_type()?.is_dir() {
+            copy_tree(&entry.path(), &to)?;
+        } else if fs::hard_link(entry.path(), &to).is_err() {
+            fs::copy(entry.path(), &to)?;
+        }
+    }
+    Ok(())
+}

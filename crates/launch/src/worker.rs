@@ -1,0 +1,197 @@
+//! A job at a site of somebody else's: takes a parcel out of the folder it arrived in, runs it, and leaves in
+//! one folder everything that is to come back.
+//!
+//! The site may stop it at any moment and start it again, here or elsewhere, with what it had left in that folder.
+
+use crate::inputs::object_path;
+use crate::{Folders, Keep, Launcher, Notice, Options, StopSignals, sandbox};
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs::{self, File};
+use std::io::{self, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::Path;
+use std::sync::Arc;
+use tulpar_core::ids::Digest;
+use tulpar_core::job::{Ending, Report, Source};
+use tulpar_core::parcel::{self, Parcel};
+
+/// The program saved its state and shall be started again.
+const CONTINUE: i32 = 85;
+
+#[derive(Debug, thiserror::Error)]
+pub enum WorkerError {
+    #[error("{path}: {problem}")]
+    Parcel { path: String, problem: String },
+    #[error("{doing}: {source}")]
+    Io { doing: &'static str, source: io::Error },
+}
+
+fn failed(doing: &'static str) -> impl FnOnce(io::Error) -> WorkerError {
+    move |source| WorkerError::Io { doing, source }
+}
+
+/// Runs the parcel in this folder. Gives the code to leave with: 0 when a report is there, whatever it says.
+pub fn worker_main(folder: &Path) -> Result<i32, WorkerError> {
+    let stop = StopSignals::block();
+    let folder = std::path::absolute(folder).map_err(failed("finding the folder of the job"))?;
+    let parcel = read(&folder.join(parcel::PARCEL))?;
+    let out = folder.join(parcel::OUT);
+    fs::create_dir_all(out.join(parcel::OBJECTS)).map_err(failed("making the folder that comes back"))?;
+    let folders = match &parcel.shared {
+        Some(shared) => Folders {
+            project: shared.project.clone(),
+            attempts: shared.attempts.clone(),
+            objects: shared.objects.clone(),
+            records: out.join(parcel::RECORDS),
+            checkpoints: shared.checkpoints.clone(),
+        },
+        None => {
+            let folders = Folders {
+                project: folder.clone(),
+                attempts: folder.join(".tulpar/attempts"),
+                objects: folder.join(".tulpar/objects"),
+                records: out.join(parcel::RECORDS),
+                checkpoints: out.join(parcel::CHECKPOINTS),
+            };
+            unpack(&folder, &parcel, &folders.objects).map_err(failed("unpacking inputs"))?;
+            folders
+        }
+    };
+    // What an earlier start in this folder said was of another end.
+    let _ = fs::remove_file(out.join(parcel::REPORT));
+    let report = run(&parcel, &folder, &folders, &out, stop).map_err(failed("starting the launcher"))?;
+    if report.ending == Ending::Checkpointed && parcel.continues {
+        return Ok(CONTINUE);
+    }
+    if report.ending == Ending::Preempted {
+        return Ok(0);
+    }
+    if parcel.shared.is_none() {
+        bring(&parcel, &report, &folders, &out).map_err(failed("collecting what comes back"))?;
+    }
+    let text = serde_json::to_vec(&report).expect("a report is plain data");
+    write_whole(&out.join(parcel::REPORT), &text).map_err(failed("writing the report"))?;
+    Ok(0)
+}
+
+fn read(path: &Path) -> Result<Parcel, WorkerError> {
+    let wrong = |problem: String| WorkerError::Parcel { path: path.display().to_string(), problem };
+    let text = fs::read(path).map_err(|error| wrong(error.to_string()))?;
+    serde_json::from_slice(&text).map_err(|error| wrong(format!("is not a parcel: {error}")))
+}
+
+/// Puts what arrived where the launcher looks for it. What an earlier start here has put there already stays.
+fn unpack(folder: &Path, parcel: &Parcel, objects: &Path) -> io::Result<()> {
+    let pack = folder.join(parcel::PACK);
+    if let Ok(mut file) = File::open(&pack) {
+        for packed in &parcel.pack {
+            let path = object(objects, &packed.digest)?;
+            let mode = if packed.executable { 0o755 } else { 0o644 };
+            let mut to = File::options().write(true).create(true).truncate(true).mode(mode).open(&path)?;
+            let copied = io::copy(&mut io::Read::take(&mut file, packed.size), &mut to)?;
+            if copied != packed.size {
+                return Err(io::Error::new(io::ErrorKind::UnexpectedEof, "the pack of inputs is too short"));
+            }
+        }
+        fs::remove_file(&pack)?;
+    }
+    let files = parcel.spec.inputs.iter().flat_map(|input| input.files.iter());
+    let own = files.filter(|file| file.source == Source::Object);
+    let digests: BTreeSet<Digest> = own.map(|file| file.digest).collect();
+    for digest in digests {
+        let arrived = folder.join(parcel::file_name(&digest));
+        if arrived.exists() {
+            fs::rename(&arrived, object(objects, &digest)?)?;
+        }
+    }
+    Ok(())
+}
+
+fn object(objects: &Path, digest: &Digest) -> io::Result<std::path::PathBuf> {
+    let path = objects.join(object_path(digest));
+    fs::create_dir_all(path.parent().expect("two levels"))?;
+    Ok(path)
+}
+
+fn run(parcel: &Parcel, folder: &Path, folders: &Folders, out: &Path, stop: StopSignals) -> io::Result<Report> {
+    let spec = with_devices(parcel);
+    let attempt = spec.attempt;
+    let secrets = secrets(folder);
+    let mut options = Options::new(format!("{}#{attempt}", parcel.run));
+    options.threads = 1;
+    options.keep_sandboxes = Keep::Always;
+    options.secrets = Box::new(move |name| secrets.get(name).cloned().or_else(|| std::env::var(name).ok()));
+    options.guard = Some(vec!["__guard".into(), options.run.clone()]);
+    options.script = Some(vec!["__script".into()]);
+    let (notices, received) = crossbeam_channel::unbounded();
+    let launcher = Arc::new(Launcher::start(folders.clone(), options, move |notice| drop(notices.send(notice)))?);
+    launcher.launch(vec![Box::new(spec)]);
+    stop.then({
+        let launcher = Arc::downgrade(&launcher);
+        move || {
+            if let Some(launcher) = launcher.upgrade() {
+                launcher.cancel(&[attempt], Ending::Preempted);
+            }
+        }
+    });
+    let started = out.join(parcel::STARTED);
+    let report = received.iter().find_map(|notice| match notice {
+        Notice::Ended(_, report) => Some(*report),
+        Notice::Started(_) => {
+            // For whoever watches the folder; nobody depends on it.
+            let _ = fs::write(&started, b"{}");
+            None
+        }
+    });
+    drop(launcher);
+    Ok(report.expect("a launcher answers for every attempt"))
+}
+
+/// The site has chosen the devices, and says which by the variable that CUDA reads.
+fn with_devices(parcel: &Parcel) -> tulpar_core::job::JobSpec {
+    let mut spec = parcel.spec.clone();
+    let asked = spec.request.as_ref().is_some_and(|request| request.gpus > 0);
+    if asked && let Ok(devices) = std::env::var("CUDA_VISIBLE_DEVICES") {
+        spec.gpus = devices.split(',').map(|device| device.trim().to_owned()).filter(|id| !id.is_empty()).collect();
+    }
+    if let Some(node) = ["_CONDOR_SLOT_NAME", "SLURMD_NODENAME"].iter().find_map(|name| std::env::var(name).ok()) {
+        spec.node = node;
+    }
+    spec
+}
+
+fn secrets(folder: &Path) -> BTreeMap<String, String> {
+    let text = fs::read(folder.join(parcel::SECRETS)).unwrap_or_default();
+    serde_json::from_slice(&text).unwrap_or_default()
+}
+
+/// Outputs by their digests, and the streams.
+fn bring(parcel: &Parcel, report: &Report, folders: &Folders, out: &Path) -> io::Result<()> {
+    for output in &report.outputs {
+        let to = out.join(parcel::OBJECTS).join(output.digest.hex());
+        if to.exists() {
+            continue;
+        }
+        let from = folders.objects.join(object_path(&output.digest));
+        if fs::hard_link(&from, &to).is_err() {
+            fs::copy(&from, &to)?;
+        }
+    }
+    let sandbox = sandbox::folder_of(&folders.attempts, parcel.spec.attempt);
+    for stream in ["stdout", "stderr"] {
+        if let Err(error) = fs::copy(sandbox.join(stream), out.join(stream))
+            && error.kind() != io::ErrorKind::NotFound
+        {
+            return Err(error);
+        }
+    }
+    Ok(())
+}
+
+fn write_whole(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    let temporary = path.with_extension("new");
+    let mut file = File::options().write(true).create(true).truncate(true).mode(0o644).open(&temporary)?;
+    file.write_all(bytes)?;
+    file.sync_all()?;
+    fs::rename(&temporary, path)
+}
