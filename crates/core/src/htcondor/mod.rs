@@ -2,4 +2,5 @@
 //!
 //! Nothing here starts a program or knows a pool; that is the executor's work.
 
+pub mod items;
 pub mod submit;

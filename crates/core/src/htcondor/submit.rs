@@ -1,14 +1,11 @@
 //! A submit description as ordered commands whose values come out in the job's ClassAd exactly as meant.
 //!
 //! What was measured on a pool (23.9) decides the escapes, since `condor_submit` accepts most mistakes silently:
-//! `$` starts macros everywhere, a closing backslash joins lines, and the fields of an items file are apart
-//! only by U+001F, and that only where jobs are materialized late. What cannot be written is an error, never
+//! `$` starts macros everywhere and a closing backslash joins lines. What cannot be written is an error, never
 //! another value. It does not know which commands exist: see the rules of `lint`.
 
+use super::items::Items;
 use std::fmt::Write as _;
-
-/// The separator of an items file. Blanks and commas may then stand in the fields.
-const FIELD_END: char = '\u{1f}';
 
 /// Why a value cannot be written.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -25,12 +22,12 @@ pub enum Unwritable {
     Comma(String),
     #[error("`{0}` has `;` or a backslash, which HTCondor cannot rename")]
     Remap(String),
-    #[error("an empty value would be taken for the one of the job before")]
-    Empty,
+    #[error("`{0}` is empty in one item and not in the first, from which HTCondor would then take it")]
+    Inherited(String),
+    #[error("`{0}` sets other environment variables than in the first item, whose variables all jobs would get")]
+    Environment(String),
     #[error("{found} values for {expected} variables")]
     Fields { expected: usize, found: usize },
-    #[error("several variables need `max_idle` or `max_materialize`: only then HTCondor keeps their values apart")]
-    NotLate,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -42,54 +39,77 @@ pub struct SubmitError {
 
 /// The right side of a command, escaped; or why there is none.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Value(Result<String, Unwritable>);
+pub struct Value {
+    pub(super) text: Result<String, Unwritable>,
+    pub(super) after: After,
+}
+
+/// What a later job of the same `queue` has of the first one, where its own value is this.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum After {
+    Nothing,
+    /// The first job's value, as this one is empty.
+    All,
+    /// The first job's variables, as environments are merged: the names of this one.
+    Variables(Vec<String>),
+}
 
 impl Value {
+    fn of(text: Result<String, Unwritable>) -> Self {
+        Self { text, after: After::Nothing }
+    }
+
+    fn listed(text: Result<String, Unwritable>, empty: bool) -> Self {
+        Self { text, after: if empty { After::All } else { After::Nothing } }
+    }
+
     /// Text as it is: a path, a number, a ClassAd expression.
     pub fn plain(text: &str) -> Self {
         if text.trim() != text {
-            return Self(Err(Unwritable::BlankEdge));
+            return Self::of(Err(Unwritable::BlankEdge));
         }
-        Self(escaped(text))
+        Self::listed(escaped(text), text.is_empty())
     }
 
     /// What a macro holds: an item's variable, `ClusterId`, `Process`.
     pub fn reference(name: &str) -> Self {
         match is_name(name) {
-            true => Self(Ok(format!("$({name})"))),
-            false => Self(Err(Unwritable::Name(name.to_owned()))),
+            true => Self::of(Ok(format!("$({name})"))),
+            false => Self::of(Err(Unwritable::Name(name.to_owned()))),
         }
     }
 
     /// Several parts without anything between, such as `out.` and a reference.
     #[must_use]
     pub fn then(self, next: Self) -> Self {
-        Self(self.0.and_then(|left| next.0.map(|right| left + &right)))
+        Self::of(self.text.and_then(|left| next.text.map(|right| left + &right)))
     }
 
     /// A string as a ClassAd literal.
     pub fn string(text: &str) -> Self {
-        Self(escaped(&format!("\"{}\"", text.replace('"', "\\\""))))
+        Self::of(escaped(&format!("\"{}\"", text.replace('"', "\\\""))))
     }
 
     /// Words for `arguments`, each arriving as one word whatever it holds.
     pub fn arguments<'a>(words: impl IntoIterator<Item = &'a str>) -> Self {
         let words: Vec<String> = words.into_iter().map(quoted).collect();
-        Self(escaped(&format!("\"{}\"", words.join(" ").replace('"', "\"\""))))
+        Self::of(escaped(&format!("\"{}\"", words.join(" ").replace('"', "\"\""))))
     }
 
-    /// Variables for `environment`. All jobs of one `queue` need the same names: HTCondor 23.9 gives a job
-    /// also what only the jobs before it had set.
+    /// Variables for `environment`. All jobs of one `queue` need the same names.
     pub fn environment<'a>(variables: impl IntoIterator<Item = (&'a str, &'a str)>) -> Self {
-        let mut words = Vec::new();
+        let (mut words, mut names) = (Vec::new(), Vec::new());
         for (name, value) in variables {
             if name.is_empty() || name.contains(|letter: char| letter == '=' || letter.is_whitespace()) {
-                return Self(Err(Unwritable::Name(name.to_owned())));
+                return Self::of(Err(Unwritable::Name(name.to_owned())));
             }
             let value = if value.is_empty() { String::new() } else { quoted(value) };
             words.push(format!("{name}={value}"));
+            names.push(name.to_owned());
         }
-        Self(escaped(&format!("\"{}\"", words.join(" ").replace('"', "\"\""))))
+        names.sort_unstable();
+        let text = escaped(&format!("\"{}\"", words.join(" ").replace('"', "\"\"")));
+        Self { text, after: After::Variables(names) }
     }
 
     /// File names for a transfer list. Blanks and quotes are fine there, commas are not.
@@ -97,14 +117,14 @@ impl Value {
         let mut list = Vec::new();
         for name in names {
             if name.contains(',') {
-                return Self(Err(Unwritable::Comma(name.to_owned())));
+                return Self::of(Err(Unwritable::Comma(name.to_owned())));
             }
             if name.is_empty() || name.trim() != name {
-                return Self(Err(Unwritable::BlankEdge));
+                return Self::of(Err(Unwritable::BlankEdge));
             }
             list.push(name);
         }
-        Self(escaped(&list.join(", ")))
+        Self::listed(escaped(&list.join(", ")), list.is_empty())
     }
 
     /// Where outputs go, as name in the sandbox and name at home, for `transfer_output_remaps`.
@@ -113,15 +133,15 @@ impl Value {
         for (from, to) in pairs {
             for name in [from, to] {
                 if name.contains([';', '\\']) {
-                    return Self(Err(Unwritable::Remap(name.to_owned())));
+                    return Self::of(Err(Unwritable::Remap(name.to_owned())));
                 }
                 if name.is_empty() || name.trim() != name {
-                    return Self(Err(Unwritable::BlankEdge));
+                    return Self::of(Err(Unwritable::BlankEdge));
                 }
             }
             list.push(format!("{}={to}", from.replace('=', "\\=")));
         }
-        Self(escaped(&format!("\"{}\"", list.join("; "))))
+        Self::listed(escaped(&format!("\"{}\"", list.join("; "))), list.is_empty())
     }
 }
 
@@ -139,20 +159,20 @@ impl From<String> for Value {
 
 impl From<u64> for Value {
     fn from(number: u64) -> Self {
-        Self(Ok(number.to_string()))
+        Self::of(Ok(number.to_string()))
     }
 }
 
 impl From<bool> for Value {
     fn from(truth: bool) -> Self {
-        Self(Ok(truth.to_string()))
+        Self::of(Ok(truth.to_string()))
     }
 }
 
 #[derive(Clone, Debug)]
 enum Queue {
     Times(u64),
-    From { variables: Vec<String>, file: Value },
+    From { variables: Vec<String>, file: Value, macros: Vec<&'static str> },
 }
 
 /// Commands in the order given; one given again replaces the earlier in its place.
@@ -207,16 +227,12 @@ impl Description {
         self
     }
 
-    /// One job a line of a file that [`item_line`] wrote.
+    /// One job an item; `items.to_text()` belongs into that file.
     #[must_use]
-    pub fn queue_from<'a>(mut self, variables: impl IntoIterator<Item = &'a str>, file: &str) -> Self {
-        let variables = variables.into_iter().map(str::to_owned).collect();
-        self.queue = Some(Queue::From { variables, file: Value::plain(file) });
+    pub fn queue_from(mut self, items: &Items, file: &str) -> Self {
+        let variables = items.variables().to_vec();
+        self.queue = Some(Queue::From { variables, file: Value::plain(file), macros: items.macros() });
         self
-    }
-
-    fn says(&self, command: &str) -> bool {
-        self.commands.iter().any(|(name, _)| name.eq_ignore_ascii_case(command))
     }
 
     pub fn to_text(&self) -> Result<String, SubmitError> {
@@ -225,16 +241,20 @@ impl Description {
         for line in &self.comment {
             let line: String = line.chars().filter(|letter| !letter.is_control()).collect();
             // A comment that ends in a backslash would take the next line with it.
-            let _ = writeln!(text, "# {}", line.trim_end_matches('\\'));
+            let _ = writeln!(text, "{}", format!("# {}", line.trim_end_matches('\\')).trim_end());
+        }
+        if let Some(Queue::From { macros, .. }) = &self.queue {
+            for definition in macros {
+                let _ = writeln!(text, "{definition}");
+            }
         }
         for (command, value) in &self.commands {
             let bare = command.strip_prefix("My.").unwrap_or(command);
             if !is_name(bare) {
                 return Err(refused(command, Unwritable::Name(command.clone())));
             }
-            let value = value.0.as_ref().map_err(|reason| refused(command, reason.clone()))?;
-            // A backslash at the end would join the next line; a macro without a value is nothing.
-            let end = if value.ends_with('\\') { "$(NOTHING:)" } else { "" };
+            let value = value.text.as_ref().map_err(|reason| refused(command, reason.clone()))?;
+            let end = if value.ends_with('\\') { NOTHING } else { "" };
             let _ = writeln!(text, "{command} = {value}{end}");
         }
         match &self.queue {
@@ -242,14 +262,11 @@ impl Description {
             Some(Queue::Times(times)) => {
                 let _ = writeln!(text, "queue {times}");
             }
-            Some(Queue::From { variables, file }) => {
+            Some(Queue::From { variables, file, .. }) => {
                 if let Some(name) = variables.iter().find(|name| !is_name(name)) {
                     return Err(refused("queue", Unwritable::Name(name.clone())));
                 }
-                if variables.len() > 1 && !self.says("max_idle") && !self.says("max_materialize") {
-                    return Err(refused("queue", Unwritable::NotLate));
-                }
-                let file = file.0.as_ref().map_err(|reason| refused("queue", reason.clone()))?;
+                let file = file.text.as_ref().map_err(|reason| refused("queue", reason.clone()))?;
                 let _ = writeln!(text, "queue {} from {file}", variables.join(","));
             }
         }
@@ -257,34 +274,8 @@ impl Description {
     }
 }
 
-/// One line of an items file, with its line break: the values of `variables` in their order.
-pub fn item_line<'a>(variables: usize, values: impl IntoIterator<Item = &'a Value>) -> Result<String, Unwritable> {
-    let mut line = String::new();
-    let mut found = 0;
-    for value in values {
-        let value = value.0.as_ref().map_err(Clone::clone)?;
-        if value.trim() != value {
-            return Err(Unwritable::BlankEdge);
-        }
-        if found > 0 {
-            line.push(FIELD_END);
-        }
-        line.push_str(value);
-        found += 1;
-    }
-    if found != variables {
-        return Err(Unwritable::Fields { expected: variables, found });
-    }
-    if line.is_empty() {
-        return Err(Unwritable::Empty);
-    }
-    if line.ends_with('\\') {
-        // The separator keeps the line from being joined with the next.
-        line.push(FIELD_END);
-    }
-    line.push('\n');
-    Ok(line)
-}
+/// A macro without a value is nothing, and keeps a closing backslash from joining the next line.
+pub(super) const NOTHING: &str = "$(NOTHING:)";
 
 fn is_name(text: &str) -> bool {
     !text.is_empty()

@@ -1,6 +1,7 @@
 //! What is written stands against what a pool (23.9.6) made of it, measured with `condor_submit -dry-run` and jobs.
 
-use tulpar_core::htcondor::submit::{Description, SubmitError, Unwritable, Value, item_line};
+use tulpar_core::htcondor::items::Items;
+use tulpar_core::htcondor::submit::{Description, Unwritable, Value};
 
 fn written(value: Value) -> String {
     let text = Description::new().set("x", value).to_text().expect("can be written");
@@ -13,6 +14,7 @@ fn refused(value: Value) -> Unwritable {
 
 #[test]
 fn a_description_keeps_its_order_and_a_command_given_again_its_place() {
+    let items = Items::new(["tag", "args"]);
     let text = Description::new()
         .comment("Written by Tulpar.\nOne job an item.")
         .set("executable", "bin/train.sh")
@@ -23,7 +25,7 @@ fn a_description_keeps_its_order_and_a_command_given_again_its_place() {
         .set("output", Value::plain("logs/").then(Value::reference("tag")).then(Value::plain(".out")))
         .set("Request_CPUs", 4)
         .set("max_materialize", 1000)
-        .queue_from(["tag", "args"], "items.txt")
+        .queue_from(&items, "items.txt")
         .to_text();
     let expected = "\
 # Written by Tulpar.
@@ -96,18 +98,53 @@ fn remaps_escape_what_parts_them_and_refuse_what_nothing_escapes() {
 }
 
 #[test]
-fn items_are_apart_by_the_unit_separator_which_only_late_jobs_understand() {
-    let line = item_line(3, &[Value::plain("j-1"), Value::files(["a", "b c"]), Value::arguments(["$x", "e\\"])]);
-    assert_eq!(line, Ok("j-1\u{1f}a, b c\u{1f}\"$(DOLLAR)x e\\\"\n".to_owned()));
-    assert_eq!(item_line(1, &[Value::plain("e\\")]), Ok("e\\\u{1f}\n".to_owned()));
-    assert_eq!(item_line(2, &[Value::plain("a")]), Err(Unwritable::Fields { expected: 2, found: 1 }));
-    assert_eq!(item_line(1, &[Value::plain("")]), Err(Unwritable::Empty));
-    assert_eq!(item_line(2, &[Value::plain(""), Value::plain("x")]), Ok("\u{1f}x\n".to_owned()));
-    assert_eq!(item_line(1, &[Value::plain("a\u{1f}b")]), Err(Unwritable::Control));
+fn items_are_parted_by_commas_and_hold_no_other_blank_or_comma() {
+    let mut items = Items::new(["tag", "in", "args"]);
+    let first = [Value::plain("j-1"), Value::files(["a", "b c"]), Value::arguments(["$x", "t\tu", "e\\"])];
+    assert_eq!(items.push(&first), Ok(()));
+    assert_eq!(items.push(&[Value::plain("j-2"), Value::files(["d"]), Value::plain("\\")]), Ok(()));
+    let expected = "\
+j-1,a$(CM)$(SP)b$(SP)c,\"$(DOLLAR)x$(SP)'t$(TB)u'$(SP)e\\\"
+j-2,d,\\$(NOTHING:)
+";
+    assert_eq!(items.to_text(), expected);
+    let description = Description::new().set("executable", "x").queue_from(&items, "items").to_text();
+    let expected = "\
+BLANKS = - -\t-$(Step)
+CM = ,
+SP = $SUBSTR(BLANKS,1,1)
+TB = $SUBSTR(BLANKS,3,1)
+executable = x
+queue tag,in,args from items
+";
+    assert_eq!(description, Ok(expected.to_owned()));
+}
 
-    let early = Description::new().set("executable", "x").queue_from(["a", "b"], "items").to_text();
-    assert_eq!(early, Err(SubmitError { command: "queue".to_owned(), reason: Unwritable::NotLate }));
-    assert!(Description::new().queue_from(["a"], "items").to_text().is_ok());
+#[test]
+fn macros_that_no_item_needs_are_not_defined() {
+    let mut items = Items::new(["a"]);
+    assert_eq!(items.push(&[Value::plain("x,y")]), Ok(()));
+    let text = Description::new().queue_from(&items, "items").to_text();
+    assert_eq!(text, Ok("CM = ,\nqueue a from items\n".to_owned()));
+}
+
+#[test]
+fn what_a_job_would_inherit_from_the_first_item_is_refused() {
+    let mut items = Items::new(["in", "args", "env"]);
+    let values = |input: &[&'static str], name| {
+        [Value::files(input.iter().copied()), Value::arguments([]), Value::environment([(name, "1")])]
+    };
+    assert_eq!(items.push(&values(&["a"], "A")), Ok(()));
+    assert_eq!(items.push(&values(&[], "A")), Err(Unwritable::Inherited("in".to_owned())));
+    assert_eq!(items.push(&values(&["b"], "B")), Err(Unwritable::Environment("env".to_owned())));
+    assert_eq!(items.push(&values(&["b"], "A")), Ok(()));
+    assert_eq!(items.to_text(), "a,\"\",\"A=1\"\nb,\"\",\"A=1\"\n");
+
+    let mut items = Items::new(["a", "b"]);
+    assert_eq!(items.push(&[Value::plain(""), Value::plain("x")]), Ok(()));
+    assert_eq!(items.push(&[Value::plain("y"), Value::plain("x")]), Ok(()));
+    assert_eq!(items.to_text(), "$(NOTHING:),x\ny,x\n");
+    assert_eq!(items.push(&[Value::plain("y")]), Err(Unwritable::Fields { expected: 2, found: 1 }));
 }
 
 #[test]
