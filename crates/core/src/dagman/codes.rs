@@ -24,6 +24,7 @@ pub const CODES: &[(&str, &str)] = &[
     (CONDITION, "`if`, `include` or `use` that cannot be decided here"),
     (NO_PROGRAM, "a job without an executable"),
     (BRACES, "text with doubled braces, which cannot be carried over"),
+    (UNDECLARED, "a job that does not say which files it makes"),
 ];
 
 pub(super) const LINE: &str = "D001";
@@ -48,3 +49,4 @@ pub(super) const STREAM: &str = "D019";
 pub(super) const CONDITION: &str = "D020";
 pub(super) const NO_PROGRAM: &str = "D021";
 pub(super) const BRACES: &str = "D022";
+pub(super) const UNDECLARED: &str = "D023";

@@ -260,7 +260,10 @@ impl Builder<'_> {
                 None => lines.push(line),
             }
         }
-        let command = self.command(draft);
+        let mut command = self.command(draft);
+        if let (Some(code), None, Some(line)) = (draft.success, &node.post, &command) {
+            command = Some(format!("CODE=0\n{line} || CODE=$?\n[ $CODE = {code} ] || exit $((CODE ? CODE : 1))"));
+        }
         match (&node.post, command) {
             (Some(post), command) => {
                 lines.push("RETURN=0".to_owned());

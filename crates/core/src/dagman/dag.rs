@@ -29,7 +29,31 @@ pub(super) struct Node {
     pub(super) post: Option<Script>,
     /// The exit code of the PRE script that means: nothing to do.
     pub(super) pre_skip: Option<i32>,
+    /// No DAG names it: nothing says which of its files others read.
+    pub(super) alone: bool,
     pub(super) place: Place,
+}
+
+impl Node {
+    /// A description that no DAG names.
+    pub(super) fn alone(name: &str, text: &str, place: Place) -> Self {
+        Self {
+            name: name.to_owned(),
+            is_final: false,
+            submit: Submit::Inline(text.into(), place.clone()),
+            folder: String::new(),
+            noop: false,
+            done: false,
+            variables: Vec::new(),
+            retry: 0,
+            priority: None,
+            pre: None,
+            post: None,
+            pre_skip: None,
+            alone: true,
+            place,
+        }
+    }
 }
 
 #[derive(Clone, Debug)]

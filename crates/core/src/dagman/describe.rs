@@ -1,6 +1,8 @@
 //! From a node and its submit description to the jobs that it stands for.
 
-use super::codes::{MACRO, NO_EFFECT, NO_FILE, NO_PROGRAM, NOT_CARRIED, QUEUE, QUOTING, SHARED_FOLDER, TOO_MUCH};
+use super::codes::{
+    MACRO, NO_EFFECT, NO_FILE, NO_PROGRAM, NOT_CARRIED, QUEUE, QUOTING, SHARED_FOLDER, TOO_MUCH, UNDECLARED,
+};
 use super::dag::{Dag, Node, Submit};
 use super::draft::{Draft, InFile, OutFile, Program, has_symbol};
 use super::macros::Macros;
@@ -169,6 +171,7 @@ impl<'a> Describer<'a> {
             outputs: Vec::new(),
             says_outputs: true,
             settings: Arc::default(),
+            success: None,
             place: node.place.clone(),
         }
     }
@@ -275,6 +278,7 @@ impl<'a> Describer<'a> {
         draft.inputs = split(&list).map(|path| in_file(&paths::join(&folder, path), path.ends_with('/'))).collect();
         outputs(&mut draft, &folder, &mut values);
         shared_folder(&draft, node, &mut values);
+        draft.success = values.number("success_exit_code").map(|code| code as u8).filter(|code| *code != 0);
         let settings = settings(node, &mut values);
         draft.settings = match self.known.get(&settings) {
             Some(known) => known.clone(),
@@ -353,6 +357,12 @@ fn outputs(draft: &mut Draft, folder: &str, values: &mut Values<'_, '_>) {
 fn shared_folder(draft: &Draft, node: &Node, values: &mut Values<'_, '_>) {
     let transfers = values.get("should_transfer_files").unwrap_or_default().trim().to_ascii_lowercase();
     let silent = draft.inputs.is_empty() && draft.outputs.is_empty() && draft.stdin.is_none();
+    if node.alone && !draft.says_outputs && draft.outputs.is_empty() && transfers == "yes" {
+        let message =
+            "which files the job makes is not said; HTCondor would bring back all, here only its streams stay";
+        let help = "name them: `transfer_output_files = model.pt, metrics.json`, or nothing after the `=` for none";
+        values.once("undeclared", Diagnostic::warning(UNDECLARED, None, message).help(help));
+    }
     if transfers == "no" || (transfers != "yes" && silent && !draft.says_outputs) {
         let message = format!(
             "`{}` works in a folder that it shares with others; which files it reads and writes there cannot be known",

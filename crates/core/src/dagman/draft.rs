@@ -23,6 +23,8 @@ pub(super) struct Draft {
     /// False when HTCondor would bring back whatever is new.
     pub(super) says_outputs: bool,
     pub(super) settings: Arc<Settings>,
+    /// The exit code that means success, where it is not 0.
+    pub(super) success: Option<u8>,
     pub(super) place: Place,
 }
 

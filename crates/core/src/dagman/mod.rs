@@ -1,4 +1,5 @@
-//! Workflows of HTCondor's DAGMan: a `.dag` file and the submit descriptions that it names, into Tulpar's own workflow.
+//! Workflows of HTCondor: a `.dag` file and the submit descriptions that it names, or one submit description alone,
+//! into Tulpar's own workflow.
 //!
 //! It reads no file: whoever calls answers what [`Surroundings`] asks. What DAGMan or HTCondor could do and this cannot is
 //! a finding with a code of its own, never silence.
@@ -24,7 +25,9 @@ pub use codes::CODES;
 
 use crate::diagnostic::Diagnostic;
 use crate::workflow::Workflow;
-use report::Report;
+use dag::{Dag, Node};
+use lines::{Lines, word};
+use report::{Place, Report};
 
 /// What a path leads to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -65,4 +68,46 @@ pub fn read(name: &str, text: &str, surroundings: &dyn Surroundings) -> (Option<
         convert::convert(name, &dag, surroundings, &mut report)
     });
     (workflow, report.finish())
+}
+
+/// True for a submit description: commands `name = value`, and what to queue.
+pub fn is_submit(text: &str) -> bool {
+    let mut assigns = false;
+    let mut rest = Lines::new(text, None);
+    while let Some(line) = rest.next() {
+        let (first, after) = word(&line.text);
+        if first.eq_ignore_ascii_case("queue") && !after.starts_with('=') {
+            return assigns;
+        }
+        let keyword =
+            ["if", "elif", "else", "endif", "include", "use"].iter().any(|word| first.eq_ignore_ascii_case(word));
+        match line.text.split_once('=') {
+            Some((name, value)) => {
+                let name = name.trim();
+                let marked = name.trim_start_matches('+').trim_end_matches('@').trim_end();
+                let plain = |letter: char| letter.is_ascii_alphanumeric() || letter == '_' || letter == '.';
+                if marked.is_empty() || !marked.chars().all(plain) {
+                    return false;
+                }
+                if name.ends_with('@') {
+                    rest.until(&format!("@{}", value.trim()));
+                }
+                assigns = true;
+            }
+            None if keyword => {}
+            None => return false,
+        }
+    }
+    false
+}
+
+/// A submit description alone as a workflow of one task set; `name` is the name of its file, without its folder.
+pub fn read_submit(name: &str, text: &str, surroundings: &dyn Surroundings) -> (Option<Workflow>, Vec<Diagnostic>) {
+    let mut report = Report::default();
+    let name = name.rsplit('/').next().unwrap_or(name);
+    let name = name.rsplit_once('.').map_or(name, |(stem, _)| stem);
+    let place = Place { line: 1, ..Place::default() };
+    let dag = Dag { nodes: vec![Node::alone(name, text, place)], edges: Vec::new() };
+    let workflow = convert::convert(name, &dag, surroundings, &mut report);
+    (Some(workflow), report.finish())
 }

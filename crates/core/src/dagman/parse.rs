@@ -262,6 +262,7 @@ impl Parser<'_> {
             pre: None,
             post: None,
             pre_skip: None,
+            alone: false,
             place: line.place.clone(),
         });
     }

@@ -54,10 +54,14 @@ pub(super) fn parse(statement: &str, folder: &str, surroundings: &dyn Surroundin
     if names.is_empty() {
         names.push("Item".to_owned());
     }
-    if list.starts_with('[') {
-        return Err("slices like `[1:5]` are not carried over; write the items".to_owned());
-    }
-    let items: Vec<String> = match form.as_str() {
+    let (slice, list) = match list.strip_prefix('[') {
+        Some(rest) => {
+            let (inside, after) = rest.split_once(']').ok_or("the `]` of the slice is missing")?;
+            (Some(Slice::parse(inside)?), after.trim_start())
+        }
+        None => (None, list),
+    };
+    let mut items: Vec<String> = match form.as_str() {
         "in" => listed(list).split([',', ' ', '\t', '\n']).filter(|item| !item.is_empty()).map(str::to_owned).collect(),
         "from" => lines(list, folder, surroundings)?,
         _ => {
@@ -76,6 +80,14 @@ pub(super) fn parse(statement: &str, folder: &str, surroundings: &dyn Surroundin
             patterns.flat_map(|pattern| surroundings.matching(&paths::join(folder, pattern))).map(strip).collect()
         }
     };
+    if let Some(slice) = slice {
+        let length = items.len();
+        let mut number = 0;
+        items.retain(|_| {
+            number += 1;
+            slice.holds(number - 1, length)
+        });
+    }
     if items.is_empty() {
         return Err("it stands for no job at all".to_owned());
     }
@@ -95,6 +107,36 @@ pub(super) fn parse(statement: &str, folder: &str, surroundings: &dyn Surroundin
     }
     names.extend(["ItemIndex", "Step", "Process"].map(str::to_owned));
     Ok(Jobs::Rows { names, rows })
+}
+
+/// `[first:end:step]` of the items, counted from 0; from the end where negative.
+struct Slice {
+    first: Option<i64>,
+    end: Option<i64>,
+    step: i64,
+}
+
+impl Slice {
+    fn parse(text: &str) -> Result<Self, String> {
+        let mut parts = text.split(':').map(|part| match part.trim() {
+            "" => Ok(None),
+            number => number.parse::<i64>().map(Some).map_err(|_| format!("`[{text}]` is no slice like `[1:5]`")),
+        });
+        let mut next = || parts.next().unwrap_or(Ok(None));
+        let (first, end, step) = (next()?, next()?, next()?);
+        match step.unwrap_or(1) {
+            step if step > 0 => Ok(Self { first, end, step }),
+            _ => Err(format!("`[{text}]` goes backwards")),
+        }
+    }
+
+    fn holds(&self, number: usize, length: usize) -> bool {
+        let length = length as i64;
+        let from_end = |at: i64| if at < 0 { (at + length).max(0) } else { at };
+        let (first, end) = (from_end(self.first.unwrap_or(0)), from_end(self.end.unwrap_or(length)));
+        let number = number as i64;
+        number >= first && number < end && (number - first) % self.step == 0
+    }
 }
 
 /// Without the parentheses around it.

@@ -28,7 +28,6 @@ const NAMED: &[&str] = &[
     "on_exit_hold",
     "on_exit_remove",
     "retry_until",
-    "success_exit_code",
     "max_materialize",
     "max_idle",
     "checkpoint_exit_code",

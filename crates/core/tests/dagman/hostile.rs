@@ -65,7 +65,8 @@ fn huge_numbers_of_jobs_are_refused() {
         ("queue x from |", "D009"),
         ("queue x from none.txt", "D009"),
         ("queue x in ()", "D009"),
-        ("queue x in [1:2] (a b)", "D009"),
+        ("queue x in [1:x] (a b)", "D009"),
+        ("queue x in [5:] (a b)", "D009"),
     ] {
         let sub = format!("executable = /bin/true\ntransfer_output_files =\n{queue}\n");
         let (_, found) = read("JOB A t.sub", &[("t.sub", &sub)]);

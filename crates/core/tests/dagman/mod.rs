@@ -1,5 +1,6 @@
 //! DAGs of HTCondor with their submit descriptions: rule by rule, as whole workflows, and against hostile texts.
 
+mod alone;
 mod files;
 mod hostile;
 mod nodes;

@@ -15,6 +15,8 @@ pub(crate) enum Format {
     /// YAML of Pegasus 5, or the XML before it.
     Pegasus,
     Dagman,
+    /// One submit description of HTCondor.
+    Submit,
     /// A recorded run in WfFormat.
     WfCommons,
 }
@@ -27,6 +29,8 @@ impl Format {
             Format::WfCommons
         } else if dagman::is_dag(text) {
             Format::Dagman
+        } else if dagman::is_submit(text) {
+            Format::Submit
         } else {
             Format::Native
         }
@@ -37,6 +41,7 @@ impl Format {
             Format::Native => "Tulpar",
             Format::Pegasus => "Pegasus",
             Format::Dagman => "DAGMan",
+            Format::Submit => "HTCondor",
             Format::WfCommons => "WfFormat",
         }
     }
@@ -54,6 +59,7 @@ pub(crate) fn read(
     let (workflow, findings) = match format {
         Format::Native | Format::Pegasus => return pegasus::read(folder, name, text, conf, site),
         Format::Dagman => dagman::read(name, text, &Folder(folder.to_owned())),
+        Format::Submit => dagman::read_submit(name, text, &Folder(folder.to_owned())),
         Format::WfCommons => {
             let (instance, mut findings) = wfformat::read(text);
             let workflow = instance.map(|instance| {
@@ -67,8 +73,8 @@ pub(crate) fn read(
     Ok(Converted { text: text.to_owned(), workflow, findings, world: None })
 }
 
-/// The folder of a DAG.
-struct Folder(PathBuf);
+/// The folder of a DAG or submit description.
+pub(crate) struct Folder(pub(crate) PathBuf);
 
 impl Surroundings for Folder {
     fn text(&self, path: &str) -> Option<String> {
@@ -171,6 +177,7 @@ mod tests {
             ("pegasus: '5.0'\n", Format::Pegasus),
             ("<?xml version='1.0'?><adag/>", Format::Pegasus),
             ("JOB A a.sub\n", Format::Dagman),
+            ("executable = x\nqueue 3\n", Format::Submit),
             ("{\"workflow\": {\"tasks\": []}}", Format::WfCommons),
             ("{\"workflow\": \"x\"}", Format::Native),
             ("", Format::Native),
