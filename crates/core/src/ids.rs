@@ -55,6 +55,15 @@ impl fmt::Display for AttemptId {
     }
 }
 
+impl std::str::FromStr for AttemptId {
+    type Err = std::num::ParseIntError;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let (job, n) = text.split_once('.').unwrap_or((text, ""));
+        Ok(Self { job: JobId(job.parse()?), n: n.parse()? })
+    }
+}
+
 /// BLAKE3 of a file's content, or of a canonical text.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Digest(pub [u8; 32]);

@@ -62,6 +62,11 @@ impl Remote {
         Self { project, run, secrets }
     }
 
+    /// The folder of the workflow.
+    pub fn root(&self) -> &Path {
+        self.project.root()
+    }
+
     pub fn run(&self) -> &RunFolder {
         &self.run
     }

@@ -2,5 +2,7 @@
 //!
 //! Nothing here starts a program or knows a pool; that is the executor's work.
 
+pub mod hold;
 pub mod items;
+pub mod pool;
 pub mod submit;

@@ -1,0 +1,154 @@
+//! HTCondor's commands, run as anybody would run them. They end with this process, so that none of them submits
+//! something after it.
+
+use serde_json::{Map, Value};
+use std::io;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use tulpar_core::htcondor::pool::{self, Pool};
+use tulpar_core::ids::AttemptId;
+
+/// A job in the queue: its cluster and its number there.
+pub(super) type JobId = (i64, i32);
+
+#[derive(Debug, thiserror::Error)]
+pub enum CondorError {
+    #[error("HTCondor's command `{0}` is not here; run this on a submit host, or add it to PATH")]
+    NoCommand(&'static str),
+    #[error("HTCondor does not answer: {0}")]
+    Away(String),
+    #[error("HTCondor refuses: {0}")]
+    Refused(String),
+    #[error("`{command}` printed what cannot be read: {problem}")]
+    Unreadable { command: &'static str, problem: String },
+    #[error("{path}: {source}")]
+    Folder { path: PathBuf, source: io::Error },
+}
+
+/// What the commands say when nobody listens at the other end; everything else is about what was asked.
+const AWAY: [&str; 9] = [
+    "failed to connect",
+    "can't connect",
+    "unable to connect",
+    "can't find address",
+    "couldn't locate",
+    "unable to locate",
+    "failed to end transaction",
+    "error: failed to commit job submission into the queue",
+    "communication error",
+];
+
+fn run(program: &'static str, arguments: &[&str]) -> Result<String, CondorError> {
+    let mut command = Command::new(program);
+    command.args(arguments).env("LC_ALL", "C");
+    // SAFETY: prctl is async-signal-safe and touches nothing that the parent shares.
+    unsafe {
+        command.pre_exec(|| {
+            libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL);
+            Ok(())
+        });
+    }
+    let output = command.output().map_err(|error| match error.kind() {
+        io::ErrorKind::NotFound => CondorError::NoCommand(program),
+        _ => CondorError::Away(format!("{program}: {error}")),
+    })?;
+    if output.status.success() {
+        return Ok(String::from_utf8_lossy(&output.stdout).into_owned());
+    }
+    let said = format!("{}\n{}", String::from_utf8_lossy(&output.stderr), String::from_utf8_lossy(&output.stdout));
+    let said: Vec<&str> = said.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
+    let said = said.join("; ");
+    let lower = said.to_ascii_lowercase();
+    match AWAY.iter().any(|words| lower.contains(words)) {
+        true => Err(CondorError::Away(said)),
+        false => Err(CondorError::Refused(said)),
+    }
+}
+
+pub(super) fn version() -> Result<String, CondorError> {
+    run("condor_version", &[])
+}
+
+/// The machines of the pool, as they are now.
+pub fn pool() -> Result<Pool, CondorError> {
+    let text = run("condor_status", &["-json", "-constraint", pool::CONSTRAINT])?;
+    pool::read(&text)
+        .map_err(|error| CondorError::Unreadable { command: "condor_status", problem: error.to_string() })
+}
+
+/// Submits a description; gives the cluster and how many jobs it has.
+pub(super) fn submit(file: &Path) -> Result<(i64, i32), CondorError> {
+    let text = run("condor_submit", &["-terse", &file.display().to_string()])?;
+    // `20.0 - 20.2`
+    let last = text.lines().rev().find(|line| line.contains(" - ")).and_then(|line| {
+        let (cluster, number) = line.rsplit(" - ").next()?.trim().split_once('.')?;
+        Some((cluster.parse().ok()?, number.parse::<i32>().ok()? + 1))
+    });
+    last.ok_or_else(|| CondorError::Unreadable { command: "condor_submit", problem: text })
+}
+
+/// What the queue says of one job.
+pub(super) struct Queued {
+    pub(super) id: JobId,
+    pub(super) attempt: AttemptId,
+    /// 1 idle, 2 running, 3 removed, 4 completed, 5 held, 6 transferring output, 7 suspended.
+    pub(super) status: i64,
+    pub(super) hold: Option<(String, i32, i32)>,
+}
+
+/// All jobs of a run in the queue.
+pub(super) fn queue(run_tag: &str) -> Result<Vec<Queued>, CondorError> {
+    let constraint = format!("TulparRun == {}", literal(run_tag));
+    let wanted = "ClusterId,ProcId,JobStatus,TulparAttempt,HoldReason,HoldReasonCode,HoldReasonSubCode";
+    let text = run("condor_q", &["-json", "-attributes", wanted, "-constraint", &constraint])?;
+    let unreadable = |problem: String| CondorError::Unreadable { command: "condor_q", problem };
+    // An empty queue prints nothing, not an empty list.
+    let ads: Vec<Map<String, Value>> = match text.trim().is_empty() {
+        true => Vec::new(),
+        false => serde_json::from_str(&text).map_err(|error| unreadable(error.to_string()))?,
+    };
+    Ok(ads.iter().filter_map(queued).collect())
+}
+
+fn queued(ad: &Map<String, Value>) -> Option<Queued> {
+    let number = |key: &str| ad.get(key)?.as_i64();
+    let reason = ad.get("HoldReason").and_then(Value::as_str);
+    let code = |key: &str| number(key).unwrap_or(0) as i32;
+    Some(Queued {
+        id: (number("ClusterId")?, number("ProcId")? as i32),
+        attempt: ad.get("TulparAttempt")?.as_str()?.parse().ok()?,
+        status: number("JobStatus")?,
+        hold: reason.map(|reason| (reason.to_owned(), code("HoldReasonCode"), code("HoldReasonSubCode"))),
+    })
+}
+
+/// More ids than this at once make a command line too long.
+const MOST_IDS: usize = 500;
+
+fn act(program: &'static str, options: &[&str], jobs: &[JobId]) -> Result<(), CondorError> {
+    let mut result = Ok(());
+    for some in jobs.chunks(MOST_IDS) {
+        let ids: Vec<String> = some.iter().map(|(cluster, number)| format!("{cluster}.{number}")).collect();
+        let arguments: Vec<&str> = options.iter().copied().chain(ids.iter().map(String::as_str)).collect();
+        match run(program, &arguments) {
+            // They had ended already.
+            Ok(_) | Err(CondorError::Refused(_)) => {}
+            Err(error) => result = Err(error),
+        }
+    }
+    result
+}
+
+pub(super) fn remove(jobs: &[JobId]) -> Result<(), CondorError> {
+    act("condor_rm", &["-reason", "Tulpar ended it"], jobs)
+}
+
+pub(super) fn hold(job: JobId, reason: &str) -> Result<(), CondorError> {
+    act("condor_hold", &["-reason", reason], &[job])
+}
+
+/// A string in a ClassAd expression.
+fn literal(text: &str) -> String {
+    format!("\"{}\"", text.replace('\\', "\\\\").replace('"', "\\\""))
+}

@@ -1,0 +1,546 @@
+//! The thread behind the executor: submits, follows the log, asks the queue where the log is silent.
+
+use super::describe::{Paths, Shape, VARIABLES, describe};
+use super::follow::Log;
+use super::tools::{self, CondorError, JobId};
+use super::{Command, Options};
+use crate::executor::Observation;
+use crate::local::now;
+use crate::remote::{Files, HarvestError, Remote, Sending};
+use crossbeam_channel::{Receiver, RecvTimeoutError, Sender};
+use std::collections::{BTreeMap, HashMap};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+use tulpar_core::htcondor::hold::{self, Hold};
+use tulpar_core::htcondor::log::{Entry, Event, Exit};
+use tulpar_core::htcondor::items::Items;
+use tulpar_core::htcondor::submit::Value;
+use tulpar_core::ids::AttemptId;
+use tulpar_core::job::{Ending, JobSpec, Report, Usage};
+
+/// How often the log is looked at while jobs are there: one `stat` each time.
+const LOOK_EVERY: Duration = Duration::from_millis(50);
+/// When the log has been silent for so long, the queue is asked.
+const ASK_AFTER: Duration = Duration::from_secs(30);
+/// Pauses between tries while HTCondor does not answer.
+const FIRST_PAUSE: Duration = Duration::from_secs(1);
+const LONGEST_PAUSE: Duration = Duration::from_secs(30);
+/// Restarts after an error, and lost connections, that no job survives by itself.
+const MOST_ERRORS: u32 = 3;
+const MOST_DISCONNECTS: u32 = 5;
+/// A job that the queue lacks and the log says nothing of, so many looks long, is gone.
+const MOST_MISSES: u32 = 2;
+const TAIL_BYTES: usize = 4096;
+
+/// What is known of an attempt in HTCondor's hands.
+#[derive(Default)]
+struct Tracked {
+    id: Option<JobId>,
+    /// The log has its first entry.
+    logged: bool,
+    /// It was told to end so.
+    told: Option<Ending>,
+    errors: u32,
+    disconnects: u32,
+    misses: u32,
+}
+
+/// A description that waits until HTCondor answers.
+struct Waiting {
+    file: PathBuf,
+    attempts: Vec<AttemptId>,
+}
+
+pub(super) struct Work {
+    remote: Remote,
+    options: Options,
+    observations: Sender<Observation>,
+    log: Log,
+    tracked: BTreeMap<AttemptId, Tracked>,
+    jobs: HashMap<JobId, AttemptId>,
+    waiting: Vec<Waiting>,
+    removing: Vec<JobId>,
+    /// Attempts of an earlier driver that are still to be found.
+    reconciling: Option<Vec<AttemptId>>,
+    batches: u32,
+    heard: Instant,
+    again: Option<Instant>,
+    pause: Duration,
+    warned: bool,
+}
+
+impl Work {
+    pub(super) fn new(
+        remote: Remote,
+        options: Options,
+        observations: Sender<Observation>,
+    ) -> Result<Self, CondorError> {
+        let folder = remote.folder();
+        std::fs::create_dir_all(folder.join("jobs"))
+            .map_err(|source| CondorError::Folder { path: folder.clone(), source })?;
+        let log = Log::at(&folder.join("events.log"));
+        Ok(Self {
+            batches: std::fs::read_dir(&folder).map_or(0, |entries| entries.count() as u32),
+            remote,
+            options,
+            observations,
+            log,
+            tracked: BTreeMap::new(),
+            jobs: HashMap::new(),
+            waiting: Vec::new(),
+            removing: Vec::new(),
+            reconciling: None,
+            heard: Instant::now(),
+            again: None,
+            pause: FIRST_PAUSE,
+            warned: false,
+        })
+    }
+
+    pub(super) fn run(mut self, commands: &Receiver<Command>) {
+        loop {
+            let command = match self.is_idle() {
+                true => commands.recv().map_err(|_| RecvTimeoutError::Disconnected),
+                false => commands.recv_timeout(LOOK_EVERY),
+            };
+            match command {
+                Ok(Command::Submit(batch)) => self.submit(batch),
+                Ok(Command::Cancel(attempts, ending)) => self.cancel(&attempts, &ending),
+                Ok(Command::Reconcile(attempts)) => self.reconcile(attempts),
+                Err(RecvTimeoutError::Timeout) => {}
+                Err(RecvTimeoutError::Disconnected) => break,
+            }
+            self.look();
+            self.try_again();
+            self.ask_when_silent();
+        }
+        let left: Vec<JobId> = self.tracked.values().filter_map(|tracked| tracked.id).chain(self.removing).collect();
+        if !left.is_empty() {
+            // Nobody is left who could be told; the jobs find nobody waiting for them either.
+            let _ = tools::remove(&left);
+        }
+    }
+
+    fn is_idle(&self) -> bool {
+        self.tracked.is_empty() && self.reconciling.is_none() && self.removing.is_empty()
+    }
+
+    fn tell(&self, observation: Observation) {
+        // Nobody listens any more when the driver is gone.
+        let _ = self.observations.send(observation);
+    }
+
+    fn run_tag(&self) -> String {
+        self.remote.run().path.display().to_string()
+    }
+
+    // ---- submitting
+
+    fn submit(&mut self, batch: Vec<Box<JobSpec>>) {
+        let mut groups: BTreeMap<Shape, Vec<(AttemptId, Sending, u64)>> = BTreeMap::new();
+        for spec in batch {
+            let attempt = spec.attempt;
+            let (shape, spec) = self.shape(*spec);
+            let bytes = spec.inputs.iter().flat_map(|input| input.files.iter()).map(|file| file.size).sum();
+            match self.remote.send(&spec, self.options.files, shape.continues) {
+                Ok(sending) => groups.entry(shape).or_default().push((attempt, sending, bytes)),
+                Err(error) => self.end(attempt, Ending::Refused(format!("its files could not be laid out: {error}"))),
+            }
+        }
+        for (shape, members) in groups {
+            self.batches += 1;
+            let attempts: Vec<AttemptId> = members.iter().map(|(attempt, ..)| *attempt).collect();
+            match self.write(&shape, &members) {
+                Ok(file) => {
+                    for attempt in &attempts {
+                        self.tracked.insert(*attempt, Tracked::default());
+                    }
+                    self.hand_over(Waiting { file, attempts });
+                }
+                Err(problem) => {
+                    for attempt in attempts {
+                        self.end(attempt, Ending::Refused(problem.clone()));
+                    }
+                }
+            }
+        }
+    }
+
+    /// What the site must know of a job, and the job as `launch` sees it there.
+    fn shape(&self, mut spec: JobSpec) -> (Shape, JobSpec) {
+        let request = spec.request.as_deref().cloned().unwrap_or_default();
+        // HTCondor starts containers itself, and `launch` inside them.
+        let container = spec.container.take().map(|image| match image.contains("://") {
+            true => image,
+            false => self.remote.root().join(image).display().to_string(),
+        });
+        let grace = spec.limits.grace.unwrap_or(Duration::from_secs(10));
+        (Shape { request, container, continues: spec.checkpoint.is_some(), grace }, spec)
+    }
+
+    fn write(&self, shape: &Shape, members: &[(AttemptId, Sending, u64)]) -> Result<PathBuf, String> {
+        let folder = self.remote.folder();
+        let jobs = folder.join("jobs");
+        let name = format!("batch-{:05}", self.batches);
+        let items_file = folder.join(format!("{name}.items"));
+        let mut items = Items::new(VARIABLES);
+        for (attempt, sending, _) in members {
+            let place = sending.folder.strip_prefix(&jobs).unwrap_or(&sending.folder).display().to_string();
+            let names: Vec<String> = sending.files.iter().map(|file| file.display().to_string()).collect();
+            let inputs = Value::files(names.iter().map(String::as_str));
+            let pushed = items.push([&Value::plain(&attempt.to_string()), &Value::plain(&place), &inputs]);
+            pushed.map_err(|reason| format!("HTCondor cannot be told of its files: {reason}"))?;
+        }
+        let bytes = members.iter().map(|(.., bytes)| *bytes).max().unwrap_or(0);
+        let paths = Paths {
+            jobs: &jobs,
+            log: self.log.path(),
+            launch: &self.options.launch,
+            items: &items,
+            items_file: &items_file,
+            run: &self.remote.run().path,
+        };
+        let description = describe(shape, &self.options.queue, self.options.files, bytes, &paths);
+        let description = description.to_text().map_err(|error| error.to_string())?;
+        let file = folder.join(format!("{name}.sub"));
+        let written = std::fs::write(&items_file, items.to_text()).and_then(|()| std::fs::write(&file, description));
+        written.map_err(|error| format!("{}: {error}", file.display()))?;
+        Ok(file)
+    }
+
+    fn hand_over(&mut self, waiting: Waiting) {
+        match tools::submit(&waiting.file) {
+            Ok((cluster, count)) => {
+                debug_assert_eq!(count as usize, waiting.attempts.len(), "one job an item");
+                for (number, attempt) in waiting.attempts.iter().enumerate() {
+                    let id = (cluster, number as i32);
+                    match self.tracked.contains_key(attempt) {
+                        true => self.know(*attempt, id),
+                        // Cancelled while it waited.
+                        false => self.removing.push(id),
+                    }
+                }
+                self.answered();
+            }
+            Err(CondorError::Refused(problem)) => {
+                for attempt in waiting.attempts {
+                    self.tracked.remove(&attempt);
+                    self.end(attempt, Ending::Refused(format!("HTCondor refuses it: {problem}")));
+                }
+            }
+            Err(error) => {
+                self.wait_for(&error);
+                self.waiting.push(waiting);
+            }
+        }
+    }
+
+    fn know(&mut self, attempt: AttemptId, id: JobId) {
+        self.jobs.insert(id, attempt);
+        if let Some(tracked) = self.tracked.get_mut(&attempt) {
+            tracked.id = Some(id);
+        }
+    }
+
+    // ---- while HTCondor does not answer
+
+    fn wait_for(&mut self, error: &CondorError) {
+        self.again = Some(Instant::now() + self.pause);
+        self.pause = (self.pause * 2).min(LONGEST_PAUSE);
+        if !self.warned {
+            self.warned = true;
+            self.tell(Observation::Warning(format!("{error}; Tulpar goes on trying, nothing is lost")));
+        }
+    }
+
+    fn answered(&mut self) {
+        self.pause = FIRST_PAUSE;
+        if std::mem::take(&mut self.warned) {
+            self.tell(Observation::Warning("HTCondor answers again".to_owned()));
+        }
+    }
+
+    fn try_again(&mut self) {
+        if self.again.is_some_and(|at| Instant::now() < at) {
+            return;
+        }
+        self.again = None;
+        if let Some(attempts) = self.reconciling.take() {
+            self.reconcile(attempts);
+        }
+        if self.again.is_none() && !self.removing.is_empty() {
+            let jobs = std::mem::take(&mut self.removing);
+            if let Err(error) = tools::remove(&jobs) {
+                self.removing = jobs;
+                self.wait_for(&error);
+            }
+        }
+        if self.again.is_none() && !self.waiting.is_empty() {
+            self.submit_what_waits();
+        }
+    }
+
+    /// A submission that failed may have arrived all the same: what the queue has is not sent again.
+    fn submit_what_waits(&mut self) {
+        match tools::queue(&self.run_tag()) {
+            Err(error) => self.wait_for(&error),
+            Ok(queued) => {
+                self.look();
+                for job in &queued {
+                    self.know(job.attempt, job.id);
+                }
+                for waiting in std::mem::take(&mut self.waiting) {
+                    let arrived = |attempt: &AttemptId| self.tracked.get(attempt).is_some_and(|it| it.id.is_some());
+                    if !waiting.attempts.iter().any(arrived) {
+                        self.hand_over(waiting);
+                    }
+                }
+            }
+        }
+    }
+
+    // ---- ending
+
+    fn cancel(&mut self, attempts: &[AttemptId], ending: &Ending) {
+        for attempt in attempts {
+            let Some(tracked) = self.tracked.get_mut(attempt) else { continue };
+            match tracked.id {
+                Some(id) => {
+                    tracked.told = Some(ending.clone());
+                    self.removing.push(id);
+                }
+                None => {
+                    self.tracked.remove(attempt);
+                    self.end(*attempt, ending.clone());
+                }
+            }
+        }
+        let tracked = &self.tracked;
+        self.waiting.retain(|waiting| waiting.attempts.iter().any(|attempt| tracked.contains_key(attempt)));
+        self.again = None;
+        self.try_again();
+    }
+
+    fn end(&self, attempt: AttemptId, ending: Ending) {
+        self.end_with(attempt, ending, String::new());
+    }
+
+    fn end_with(&self, attempt: AttemptId, ending: Ending, stderr_tail: String) {
+        let at = now();
+        let report = Report {
+            ending,
+            started: at,
+            ended: at,
+            usage: Usage::default(),
+            outputs: Vec::new(),
+            stderr_tail,
+            script: None,
+        };
+        self.tell(Observation::Ended(attempt, Box::new(report)));
+    }
+
+    fn forget(&mut self, attempt: AttemptId) {
+        if let Some(id) = self.tracked.remove(&attempt).and_then(|tracked| tracked.id) {
+            self.jobs.remove(&id);
+        }
+    }
+
+    /// The job is over: what came back says how its task ended.
+    fn harvest(&mut self, attempt: AttemptId, exit: Option<&Exit>) {
+        let told = self.tracked.get(&attempt).and_then(|tracked| tracked.told.clone());
+        match self.remote.harvest(attempt, self.options.files) {
+            Ok(report) => self.tell(Observation::Ended(attempt, Box::new(report))),
+            Err(HarvestError::NoReport(_)) => {
+                let said = self.launch_said(attempt);
+                let ending = match (told, exit) {
+                    (Some(told), _) => told,
+                    (None, Some(Exit::Code(code))) if *code != 0 => {
+                        Ending::Refused(format!("the job could not be run there: {}", said.trim()))
+                    }
+                    (None, _) => Ending::NodeLost,
+                };
+                self.end_with(attempt, ending, said);
+            }
+            Err(error) => self.end(attempt, Ending::Refused(error.to_string())),
+        }
+        self.forget(attempt);
+    }
+
+    fn launch_said(&self, attempt: AttemptId) -> String {
+        let text = std::fs::read(self.remote.attempt_folder(attempt).join("launch.err")).unwrap_or_default();
+        let start = text.len().saturating_sub(TAIL_BYTES);
+        String::from_utf8_lossy(&text[start..]).into_owned()
+    }
+
+    // ---- following
+
+    fn look(&mut self) {
+        match self.log.news() {
+            Ok(entries) => {
+                if !entries.is_empty() {
+                    self.heard = Instant::now();
+                }
+                for entry in entries {
+                    self.take(&entry);
+                }
+            }
+            Err(error) => {
+                let path = self.log.path().display().to_string();
+                self.tell(Observation::Warning(format!("HTCondor's log {path} cannot be read: {error}")));
+                self.heard = Instant::now() - ASK_AFTER;
+            }
+        }
+    }
+
+    fn take(&mut self, entry: &Entry) {
+        let id = (entry.cluster, entry.proc);
+        if let Event::Submit { notes, .. } = &entry.event {
+            let named = notes.iter().find_map(|note| note.trim().strip_prefix("tulpar ")?.parse().ok());
+            if let Some(attempt) = named {
+                self.know(attempt, id);
+                if let Some(tracked) = self.tracked.get_mut(&attempt) {
+                    tracked.logged = true;
+                }
+            }
+            return;
+        }
+        let Some(attempt) = self.jobs.get(&id).copied() else { return };
+        let Some(tracked) = self.tracked.get_mut(&attempt) else { return };
+        tracked.misses = 0;
+        match &entry.event {
+            Event::Execute { .. } => {
+                tracked.disconnects = 0;
+                self.tell(Observation::Started(attempt));
+            }
+            Event::Evicted { .. } => self.tell(Observation::Released(attempt)),
+            Event::Terminated { exit, .. } => self.harvest(attempt, Some(exit)),
+            Event::Aborted { .. } => {
+                let ending = tracked.told.clone().unwrap_or(Ending::Cancelled);
+                self.forget(attempt);
+                self.end(attempt, ending);
+            }
+            Event::Held { reason, code, subcode } => self.held(attempt, *code, *subcode, reason),
+            Event::Released { .. } => self.tell(Observation::Released(attempt)),
+            Event::RemoteError { text, .. } => {
+                tracked.errors += 1;
+                if tracked.errors == MOST_ERRORS {
+                    let reason = format!("started {MOST_ERRORS} times and failed each time: {text}");
+                    self.hold(id, &reason);
+                }
+            }
+            Event::Disconnected { reason, .. } => {
+                tracked.disconnects += 1;
+                if tracked.disconnects == MOST_DISCONNECTS {
+                    let reason = format!("its connection was lost {MOST_DISCONNECTS} times: {reason}");
+                    self.hold(id, &reason);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// It would go on for ever: a person must look.
+    fn hold(&mut self, id: JobId, reason: &str) {
+        let reason = reason.replace('\n', " ");
+        if let Err(error) = tools::hold(id, &reason) {
+            self.tell(Observation::Warning(format!("job {}.{} should be held ({reason}), but {error}", id.0, id.1)));
+        }
+    }
+
+    fn held(&mut self, attempt: AttemptId, code: i32, subcode: i32, reason: &str) {
+        let id = self.tracked.get(&attempt).and_then(|tracked| tracked.id);
+        let ending = match hold::read(code, subcode, reason) {
+            Hold::Person(words) => return self.tell(Observation::Held(attempt, words)),
+            Hold::Memory => Ending::Memory,
+            Hold::Time => Ending::Walltime,
+        };
+        self.removing.extend(id);
+        self.forget(attempt);
+        self.end_with(attempt, ending, reason.to_owned());
+    }
+
+    /// The log is what counts; the queue is asked when it has been silent, in case an entry got lost.
+    fn ask_when_silent(&mut self) {
+        if self.tracked.is_empty() || self.heard.elapsed() < ASK_AFTER || self.again.is_some() {
+            return;
+        }
+        self.heard = Instant::now();
+        let queued = match tools::queue(&self.run_tag()) {
+            Ok(queued) => queued,
+            Err(error) => return self.wait_for(&error),
+        };
+        self.answered();
+        self.look();
+        let there: HashMap<AttemptId, _> = queued.into_iter().map(|job| (job.attempt, job)).collect();
+        let mut gone = Vec::new();
+        for (attempt, tracked) in &mut self.tracked {
+            match there.get(attempt) {
+                Some(_) => tracked.misses = 0,
+                None if tracked.id.is_some() => {
+                    tracked.misses += 1;
+                    if tracked.misses >= MOST_MISSES {
+                        gone.push(*attempt);
+                    }
+                }
+                None => {}
+            }
+        }
+        for attempt in gone {
+            self.harvest(attempt, None);
+        }
+    }
+
+    // ---- after a restart
+
+    /// Finds what an earlier driver submitted: the log knows most, the queue the rest. What neither knows was never
+    /// submitted, and what nobody wants any more is removed.
+    fn reconcile(&mut self, attempts: Vec<AttemptId>) {
+        if !self.log.path().exists() && attempts.is_empty() {
+            return;
+        }
+        let queued = match tools::queue(&self.run_tag()) {
+            Ok(queued) => queued,
+            Err(error) => {
+                self.wait_for(&error);
+                self.reconciling = Some(attempts);
+                return;
+            }
+        };
+        self.answered();
+        for attempt in &attempts {
+            self.tracked.entry(*attempt).or_default();
+        }
+        for job in &queued {
+            match self.tracked.contains_key(&job.attempt) {
+                true => {
+                    self.know(job.attempt, job.id);
+                    if let (5, Some((reason, code, subcode))) = (job.status, &job.hold) {
+                        self.held(job.attempt, *code, *subcode, reason);
+                    }
+                }
+                false => self.removing.push(job.id),
+            }
+        }
+        self.log.rewind();
+        self.look();
+        for attempt in attempts {
+            if self.tracked.get(&attempt).is_some_and(|tracked| tracked.id.is_none()) {
+                self.harvest(attempt, None);
+            }
+        }
+    }
+}
+
+/// Where an installation keeps the program that travels: named by the user, or beside this program.
+pub fn launch_program(named: Option<&Path>) -> Option<PathBuf> {
+    if let Some(path) = named {
+        return Some(path.to_owned());
+    }
+    let here = std::env::current_exe().ok()?;
+    let folder = here.parent()?;
+    let beside = folder.join("tulpar-launch");
+    // In the folder of a build, for the machine that it was built on.
+    let host = format!("{}-unknown-linux-gnu/launch/tulpar-launch", std::env::consts::ARCH);
+    let built = folder.parent().map(|target| target.join(host));
+    built.filter(|path| path.is_file()).or_else(|| Some(beside).filter(|path| path.is_file()))
+}
