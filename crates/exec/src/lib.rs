@@ -2,6 +2,7 @@
 //!
 //! It decides nothing that the engine decides, and knows no SQL, no HTML and no terminal.
 
+pub mod both;
 pub mod cache;
 pub mod condor;
 pub mod data;

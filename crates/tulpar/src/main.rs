@@ -5,6 +5,7 @@ mod arguments;
 mod changes;
 mod conditions;
 mod earlier;
+mod executors;
 mod failure;
 mod findings;
 mod forecast;

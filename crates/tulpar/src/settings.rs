@@ -2,17 +2,22 @@
 
 use crate::arguments::{CatalogueChoice, WorkflowChoice};
 use crate::failure::Failure;
+use crate::executors;
 use crate::findings::{self, Text};
 use std::collections::BTreeMap;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 use tulpar_core::catalogue::{Catalogue, LOCAL};
-use tulpar_core::site::Site;
+use tulpar_core::site::{Queue, Site, System};
 
 const USUAL_NAMES: [&str; 4] = ["workflow.yaml", "workflow.yml", "tulpar.yaml", "tulpar.yml"];
 
 /// Both say the same language; a file of sites is the older habit.
 const USUAL_CATALOGUES: [&str; 2] = ["sites.yaml", "catalogue.yaml"];
+
+/// Sites that are known where their command is there, as they would be described in a catalogue.
+const QUEUES: [(&str, &str, System); 2] =
+    [("condor", "condor_submit", System::Htcondor), ("slurm", "sbatch", System::Slurm)];
 
 /// How a compressed file begins.
 const GZIP: [u8; 2] = [0x1f, 0x8b];
@@ -102,7 +107,17 @@ pub(crate) fn catalogue(choice: &CatalogueChoice, project: &Path) -> Result<Cata
         Some(site) => site.nodes = tulpar_exec::machine::local_site(project).nodes,
         None => catalogue.sites.insert(0, tulpar_exec::machine::local_site(project)),
     }
+    for (name, command, system) in QUEUES {
+        if catalogue.site(name).is_none() && is_here(command) {
+            catalogue.sites.push(Site { queue: Some(Queue::new(system)), ..Site::new(name, Vec::new()) });
+        }
+    }
     Ok(catalogue)
+}
+
+fn is_here(command: &str) -> bool {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    std::env::split_paths(&path).any(|folder| folder.join(command).is_file())
 }
 
 /// Where the folder of a file is; `None` when it is the project's own, from which all paths are meant.
@@ -117,8 +132,16 @@ pub(crate) fn site(choice: &WorkflowChoice, catalogue: &Catalogue) -> Result<Sit
     let names = choice.site.as_deref().unwrap_or(LOCAL);
     // A plan may use several; what is checked is checked against the first.
     let wanted = names.split(',').next().unwrap_or(names).trim();
-    match catalogue.site(wanted) {
-        Some(site) if !site.nodes.is_empty() => Ok(site.clone()),
+    let mut found = catalogue.site(wanted).cloned();
+    if let Some(site) = &mut found {
+        executors::find_nodes(site)?;
+    }
+    match found {
+        Some(site) if !site.nodes.is_empty() => Ok(site),
+        Some(site) if site.queue.is_some() => Err(Failure::Site {
+            message: format!("the pool behind the site `{wanted}` has no machines now"),
+            hint: Some("look with `condor_status` or `sinfo`; machines that only come later are listed in catalogue.yaml".to_owned()),
+        }),
         Some(_) => Err(Failure::usage_with(
             format!("the site `{wanted}` has no nodes that could run tasks"),
             "say `nodes`, `cpus` and `memory` of it, or choose another site",

@@ -72,7 +72,12 @@ pub const CATALOGUE: &[&str] = &["sites", "links", "replicas", "transformations"
 pub const NODES: &[&str] =
     &["name", "nodes", "cpus", "memory", "disk", "gpus", "gpu_memory", "gpu_capability", "resources", "numa"];
 /// Of a site, beside its nodes.
-pub const SITE: &[&str] = &["groups", "data", "scratch", "storage", "staging", "containers", "shared", "model"];
+pub const SITE: &[&str] = &[
+    "groups", "data", "scratch", "storage", "staging", "containers", "shared", "model", "kind", "at_most", "submit",
+    "profile", "classes",
+];
+/// Of a class of a site where another system queues jobs.
+pub const CLASS: &[&str] = &["name", "gpus", "up_to", "usual", "submit"];
 /// Of `model` of a site.
 pub const MODEL: &[&str] =
     &["launch_rate", "dependency_latency", "queue_wait", "bandwidth", "failure_rate", "eviction_every"];

@@ -9,7 +9,7 @@ use crate::local::now;
 use crate::remote::{Files, HarvestError, Remote, Sending};
 use crossbeam_channel::{Receiver, RecvTimeoutError, Sender};
 use std::collections::{BTreeMap, HashMap};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::{Duration, Instant};
 use tulpar_core::htcondor::hold::{self, Hold};
 use tulpar_core::htcondor::log::{Entry, Event, Exit};
@@ -529,18 +529,4 @@ impl Work {
             }
         }
     }
-}
-
-/// Where an installation keeps the program that travels: named by the user, or beside this program.
-pub fn launch_program(named: Option<&Path>) -> Option<PathBuf> {
-    if let Some(path) = named {
-        return Some(path.to_owned());
-    }
-    let here = std::env::current_exe().ok()?;
-    let folder = here.parent()?;
-    let beside = folder.join("tulpar-launch");
-    // In the folder of a build, for the machine that it was built on.
-    let host = format!("{}-unknown-linux-gnu/launch/tulpar-launch", std::env::consts::ARCH);
-    let built = folder.parent().map(|target| target.join(host));
-    built.filter(|path| path.is_file()).or_else(|| Some(beside).filter(|path| path.is_file()))
 }

@@ -4,7 +4,7 @@ use super::subworkflow::{self, WithOurselves};
 use crate::arguments::{Keep, LaunchArguments};
 use crate::failure::{Exit, Failure};
 use crate::progress::Progress;
-use crate::{print, settings, stop};
+use crate::{executors, print, settings, stop};
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 use std::process::ExitCode;
@@ -16,11 +16,9 @@ use tulpar_core::job::OutputFile;
 use tulpar_core::units::{Bytes, Timestamp, parse_bytes};
 use tulpar_exec::cache::Cache;
 use tulpar_exec::driver::{Driver, Observer};
-use tulpar_exec::executor::Executor;
 use tulpar_exec::folder::{Project, RunFolder, SavedRun};
 use tulpar_exec::hooks::{self, Hooks};
 use tulpar_exec::journal::Journal;
-use tulpar_exec::local::{self, Local};
 use tulpar_exec::publish::Publisher;
 use tulpar_launch::Options;
 
@@ -134,12 +132,10 @@ pub(crate) fn run_to_end(
     let cached = saved.policy.cache;
     let (engine, journal, first) = take_up(folder, saved)?;
     let stops = stop::listen(resumed.to_owned()).map_err(Failure::Launch)?;
-    let (executor, observations) =
-        Local::start(local::folders(project, folder), options(folder, launch)?).map_err(Failure::Launch)?;
+    let (mut executor, observations) = executors::start(project, folder, &engine, options(folder, launch)?)?;
     let cache = Cache::open(&project.cache(), &folder.name)?;
     let publisher = Publisher::start(&project.results(), &project.cache(), &project.shown())
         .map_err(|source| Failure::Write { path: project.results(), source })?;
-    let mut executor: Box<dyn Executor> = Box::new(executor);
     if subworkflow::any(engine.plan()) {
         executor = Box::new(WithOurselves::new(executor, engine.plan(), cached)?);
     }

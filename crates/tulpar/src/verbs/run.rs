@@ -49,7 +49,8 @@ pub(crate) fn run(folder: Option<&Path>, arguments: &RunArguments) -> Result<Exi
     let workflow_file = workflow_file.collect::<Vec<_>>().join(" + ");
     let plan = Arc::new(plan);
     forecast::keep(&run, &plan, &policy);
-    let plan = Arc::unwrap_or_clone(plan);
+    let mut plan = Arc::unwrap_or_clone(plan);
+    plan.site = plan.site.for_running();
     run.save(&SavedRun { version: VERSION.into(), workflow_file, policy, plan })?;
     if arguments.detach {
         return detach(&project, &run, &arguments.launch);

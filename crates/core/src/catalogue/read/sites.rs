@@ -1,5 +1,7 @@
 //! `sites:` of a catalogue: nodes, stores, and how files come to jobs.
 
+mod queue;
+
 use super::{Mentioned, Parts};
 use crate::catalogue::{DataConfiguration, FileServer, Operation, Store, is_url};
 use crate::diagnostic::{BAD_VALUE, CONFLICT, Diagnostic, MISSING_KEY};
@@ -51,6 +53,7 @@ impl Parts {
     fn site_keys<'d>(&mut self, site: &mut Site, node: Node<'d>) -> Option<Vec<Group<'d>>> {
         let mut own: Vec<(Node<'d>, Node<'d>)> = Vec::new();
         let mut groups = None;
+        let mut queue = queue::Written::default();
         let before = self.reader.findings.errors();
         for (inner, value) in self.reader.map(node, &format!("the site `{}`", site.name))? {
             match inner.text().unwrap_or("") {
@@ -68,10 +71,12 @@ impl Parts {
                     site.named.retain(|_, amount| *amount > 0);
                 }
                 "model" => site.model = Some(self.model(value)),
+                "kind" | "at_most" | "submit" | "profile" | "classes" => self.queue_key(&mut queue, inner, value),
                 text if keys::NODES.contains(&text) => own.push((inner, value)),
                 _ => self.reader.unknown_key(inner, "a site", &[keys::NODES, keys::SITE]),
             }
         }
+        site.queue = self.queue(&site.name, queue);
         let good = self.reader.findings.errors() == before;
         match (groups, own.first()) {
             (Some((groups, _)), Some((first, _))) => {

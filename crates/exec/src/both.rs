@@ -1,0 +1,59 @@
+//! Two executors as one: what a queue is asked for goes there, all else runs here.
+
+use crate::executor::{Executor, Observation};
+use crossbeam_channel::{Receiver, Sender, unbounded};
+use std::collections::BTreeSet;
+use tulpar_core::ids::AttemptId;
+use tulpar_core::job::{Ending, JobSpec};
+
+pub struct Both {
+    here: Box<dyn Executor>,
+    queue: Box<dyn Executor>,
+    /// Attempts of an earlier driver that went to the queue.
+    queued: BTreeSet<AttemptId>,
+}
+
+type Started = (Box<dyn Executor>, Receiver<Observation>);
+
+impl Both {
+    /// `queued` are the attempts that an earlier driver handed to the queue.
+    pub fn new(here: Started, queue: Started, queued: BTreeSet<AttemptId>) -> (Self, Receiver<Observation>) {
+        let (observations, observed) = unbounded();
+        forward(here.1, observations.clone());
+        forward(queue.1, observations);
+        (Self { here: here.0, queue: queue.0, queued }, observed)
+    }
+}
+
+/// Ends with the executor, which drops its side.
+fn forward(from: Receiver<Observation>, to: Sender<Observation>) {
+    std::thread::spawn(move || from.iter().all(|observation| to.send(observation).is_ok()));
+}
+
+impl Executor for Both {
+    fn submit(&mut self, batch: Vec<Box<JobSpec>>) {
+        let (queue, here): (Vec<_>, Vec<_>) = batch.into_iter().partition(|spec| spec.request.is_some());
+        for (executor, batch) in [(&mut self.queue, queue), (&mut self.here, here)] {
+            if !batch.is_empty() {
+                executor.submit(batch);
+            }
+        }
+    }
+
+    fn cancel(&mut self, attempts: &[AttemptId], ending: &Ending) {
+        self.queue.cancel(attempts, ending);
+        self.here.cancel(attempts, ending);
+    }
+
+    fn reconcile(&mut self, attempts: &[AttemptId]) {
+        let (queue, here): (Vec<AttemptId>, Vec<AttemptId>) =
+            attempts.iter().partition(|attempt| self.queued.contains(attempt));
+        self.queue.reconcile(&queue);
+        self.here.reconcile(&here);
+    }
+
+    fn shutdown(self: Box<Self>) {
+        self.queue.shutdown();
+        self.here.shutdown();
+    }
+}

@@ -1,0 +1,104 @@
+//! Which executors a run needs, and starting them.
+
+use crate::failure::Failure;
+use crate::settings;
+use crossbeam_channel::Receiver;
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+use tulpar_core::catalogue::DataConfiguration;
+use tulpar_core::engine::Engine;
+use tulpar_core::ids::AttemptId;
+use tulpar_core::site::{NodeKind, Queue, Site, System};
+use tulpar_exec::both::Both;
+use tulpar_exec::condor::{self, Condor, CondorError};
+use tulpar_exec::executor::{Executor, Observation};
+use tulpar_exec::folder::{Project, RunFolder};
+use tulpar_exec::local::{self, Local};
+use tulpar_exec::remote::{Files, Remote};
+
+type Started = (Box<dyn Executor>, Receiver<Observation>);
+
+pub(crate) fn start(
+    project: &Project,
+    folder: &RunFolder,
+    engine: &Engine,
+    options: tulpar_launch::Options,
+) -> Result<Started, Failure> {
+    let (local, observations) = Local::start(local::folders(project, folder), options).map_err(Failure::Launch)?;
+    let here: Started = (Box::new(local), observations);
+    let site = &engine.plan().site;
+    let Some(queue) = &site.queue else { return Ok(here) };
+    let is_queue = |node: &tulpar_core::ids::NodeId| {
+        site.nodes.get(node.index()).is_some_and(|node| matches!(node.kind, NodeKind::Queue(_)))
+    };
+    let queued: BTreeSet<AttemptId> = engine
+        .live()
+        .filter(|(_, placement, _)| placement.nodes.iter().any(|share| is_queue(&share.node)))
+        .map(|(attempt, ..)| attempt)
+        .collect();
+    let remote = Remote::new(project.clone(), folder.clone(), Box::new(settings::secret));
+    let queue = start_queue(remote, queue.clone(), site)?;
+    let (both, observations) = Both::new(here, queue, queued);
+    Ok((Box::new(both), observations))
+}
+
+fn start_queue(remote: Remote, queue: Queue, site: &Site) -> Result<Started, Failure> {
+    let launch = launch_program()?;
+    let files = match site.data {
+        Some(DataConfiguration::SharedFs) => Files::Shared,
+        _ => Files::Sent,
+    };
+    match queue.system {
+        System::Htcondor => {
+            let (condor, observations) = Condor::start(remote, condor::Options { queue, files, launch })?;
+            Ok((Box::new(condor), observations))
+        }
+        System::Slurm => Err(Failure::Site {
+            message: "this version cannot hand jobs to Slurm yet".to_owned(),
+            hint: Some("`--site local` runs them here".to_owned()),
+        }),
+    }
+}
+
+/// The program that runs jobs on workers.
+const LAUNCH: &str = "tulpar-launch";
+
+/// It is named by `TULPAR_LAUNCH`, or lies beside this program.
+fn launch_program() -> Result<PathBuf, Failure> {
+    if let Some(named) = std::env::var_os("TULPAR_LAUNCH") {
+        return Ok(PathBuf::from(named));
+    }
+    let here = std::env::current_exe().map_err(Failure::Launch)?;
+    let folder = here.parent().unwrap_or(Path::new("/"));
+    // In the folder of a build it lies below the name of the machine that it was built for.
+    let host = format!("{}-unknown-linux-gnu", std::env::consts::ARCH);
+    let built = folder.parent().map(|target| target.join(host).join("launch").join(LAUNCH));
+    let found = [Some(folder.join(LAUNCH)), built].into_iter().flatten().find(|path| path.is_file());
+    found.ok_or_else(|| Failure::Site {
+        message: format!("{LAUNCH}, the program that travels to workers, is not beside {}", here.display()),
+        hint: Some("build it with `cargo launch` in Tulpar's source, or say where it is with TULPAR_LAUNCH".to_owned()),
+    })
+}
+
+/// The nodes of a site that does not list them: its own system knows.
+pub(crate) fn find_nodes(site: &mut Site) -> Result<(), Failure> {
+    let Some(queue) = &site.queue else { return Ok(()) };
+    if site.nodes.is_empty() {
+        site.nodes = match queue.system {
+            System::Htcondor => condor::pool()?.nodes,
+            System::Slurm => Vec::new(),
+        };
+    }
+    Ok(())
+}
+
+impl From<CondorError> for Failure {
+    fn from(error: CondorError) -> Self {
+        let hint = match &error {
+            CondorError::NoCommand(_) => None,
+            CondorError::Away(_) => Some("`condor_status` and `condor_q` show whether the pool is there".to_owned()),
+            _ => None,
+        };
+        Failure::Site { message: error.to_string(), hint }
+    }
+}
