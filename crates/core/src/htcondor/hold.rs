@@ -24,13 +24,17 @@ pub fn read(code: i32, subcode: i32, reason: &str) -> Hold {
         (3 | 26, _) => "a policy of the job or of the pool held it: ask whoever runs the pool, then `condor_release`",
         (6, _) => "its program could not be started there: look at the slot's machine, or exclude it",
         (12, 2) => "a file that should come back was not there, or could not be written here: is the disk full?",
-        (12, _) => "what it made could not be brought back: look at the disk and the network here, then `condor_release`",
+        (12, _) => {
+            "what it made could not be brought back: look at the disk and the network here, then `condor_release`"
+        }
         (13, 2) => "a file that should be sent is not there any more: restore it, then `condor_release`",
         (13, _) => "its inputs could not be brought there: look at the address, then `condor_release`",
         (14 | 15, _) => "the standard streams could not be opened: is the run's folder still there and writable?",
         (16, _) => "its inputs are still being spooled",
         (21, _) => "the schedd is short of a resource: `condor_release` later",
-        (32 | 33, _) => "it would move more data than the pool allows: stage it (`data: nonsharedfs`), or split the task",
+        (32 | 33, _) => {
+            "it would move more data than the pool allows: stage it (`data: nonsharedfs`), or split the task"
+        }
         (35, _) => "its container image cannot be used there: does it exist, and can the node read it?",
         _ => "when the cause is gone, `condor_release` lets it go on",
     };

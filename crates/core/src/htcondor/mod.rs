@@ -4,5 +4,6 @@
 
 pub mod hold;
 pub mod items;
+pub mod log;
 pub mod pool;
 pub mod submit;
