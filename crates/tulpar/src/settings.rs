@@ -1,8 +1,8 @@
 //! What comes from outside the workflow: its file, sites, secrets and the user's configuration folder.
 
 use crate::arguments::{CatalogueChoice, WorkflowChoice};
-use crate::failure::Failure;
 use crate::executors;
+use crate::failure::Failure;
 use crate::findings::{self, Text};
 use std::collections::BTreeMap;
 use std::io::Read;
@@ -140,7 +140,10 @@ pub(crate) fn site(choice: &WorkflowChoice, catalogue: &Catalogue) -> Result<Sit
         Some(site) if !site.nodes.is_empty() => Ok(site),
         Some(site) if site.queue.is_some() => Err(Failure::Site {
             message: format!("the pool behind the site `{wanted}` has no machines now"),
-            hint: Some("look with `condor_status` or `sinfo`; machines that only come later are listed in catalogue.yaml".to_owned()),
+            hint: Some(
+                "look with `condor_status` or `sinfo`; machines that only come later are listed in catalogue.yaml"
+                    .to_owned(),
+            ),
         }),
         Some(_) => Err(Failure::usage_with(
             format!("the site `{wanted}` has no nodes that could run tasks"),

@@ -73,8 +73,19 @@ pub const NODES: &[&str] =
     &["name", "nodes", "cpus", "memory", "disk", "gpus", "gpu_memory", "gpu_capability", "resources", "numa"];
 /// Of a site, beside its nodes.
 pub const SITE: &[&str] = &[
-    "groups", "data", "scratch", "storage", "staging", "containers", "shared", "model", "kind", "at_most", "submit",
-    "profile", "classes",
+    "groups",
+    "data",
+    "scratch",
+    "storage",
+    "staging",
+    "containers",
+    "shared",
+    "model",
+    "kind",
+    "at_most",
+    "submit",
+    "profile",
+    "classes",
 ];
 /// Of a class of a site where another system queues jobs.
 pub const CLASS: &[&str] = &["name", "gpus", "up_to", "usual", "submit"];

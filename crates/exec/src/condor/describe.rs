@@ -29,7 +29,7 @@ const MEBIBYTE: u64 = 1 << 20;
 const LAUNCH_GRACE: Duration = Duration::from_secs(10);
 
 /// The variables of an item: the attempt, its folder below the folder of all jobs, and what is sent.
-pub const VARIABLES: [&str; 3] = ["attempt", "place", "inputs"];
+pub(super) const VARIABLES: [&str; 3] = ["attempt", "place", "inputs"];
 
 pub struct Paths<'a> {
     /// The folder that the folders of attempts lie in.
@@ -52,7 +52,7 @@ pub fn describe(shape: &Shape, queue: &Queue, files: Files, input_bytes: u64, pa
         .set("initialdir", place())
         .set("log", text(paths.log))
         .set("error", "launch.err")
-        .set("submit_event_notes", Value::plain("tulpar ").then(Value::reference("attempt")))
+        .set("submit_event_notes", Value::plain("tulpar:").then(Value::reference("attempt")))
         .set("batch_name", Value::plain(&run_name))
         .custom("TulparRun", Value::string(&paths.run.display().to_string()))
         .custom("TulparAttempt", Value::plain("\"").then(Value::reference("attempt")).then(Value::plain("\"")));

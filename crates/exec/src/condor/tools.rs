@@ -73,8 +73,7 @@ pub(super) fn version() -> Result<String, CondorError> {
 /// The machines of the pool, as they are now.
 pub fn pool() -> Result<Pool, CondorError> {
     let text = run("condor_status", &["-json", "-constraint", pool::CONSTRAINT])?;
-    pool::read(&text)
-        .map_err(|error| CondorError::Unreadable { command: "condor_status", problem: error.to_string() })
+    pool::read(&text).map_err(|error| CondorError::Unreadable { command: "condor_status", problem: error.to_string() })
 }
 
 /// Submits a description; gives the cluster and how many jobs it has.

@@ -6,14 +6,14 @@ use super::tools::{self, CondorError, JobId};
 use super::{Command, Options};
 use crate::executor::Observation;
 use crate::local::now;
-use crate::remote::{Files, HarvestError, Remote, Sending};
+use crate::remote::{HarvestError, Remote, Sending};
 use crossbeam_channel::{Receiver, RecvTimeoutError, Sender};
 use std::collections::{BTreeMap, HashMap};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 use tulpar_core::htcondor::hold::{self, Hold};
-use tulpar_core::htcondor::log::{Entry, Event, Exit};
 use tulpar_core::htcondor::items::Items;
+use tulpar_core::htcondor::log::{Entry, Event, Exit};
 use tulpar_core::htcondor::submit::Value;
 use tulpar_core::ids::AttemptId;
 use tulpar_core::job::{Ending, JobSpec, Report, Usage};
@@ -395,7 +395,7 @@ impl Work {
     fn take(&mut self, entry: &Entry) {
         let id = (entry.cluster, entry.proc);
         if let Event::Submit { notes, .. } = &entry.event {
-            let named = notes.iter().find_map(|note| note.trim().strip_prefix("tulpar ")?.parse().ok());
+            let named = notes.iter().find_map(|note| note.trim().strip_prefix("tulpar:")?.parse().ok());
             if let Some(attempt) = named {
                 self.know(attempt, id);
                 if let Some(tracked) = self.tracked.get_mut(&attempt) {
