@@ -1,4 +1,4 @@
-//! HTCondor's own texts: submit descriptions that are written exactly as meant.
+//! HTCondor's own texts: submit descriptions that are written exactly as meant, and its job event log.
 //!
 //! Nothing here starts a program or knows a pool; that is the executor's work.
 
