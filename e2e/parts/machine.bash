@@ -6,6 +6,7 @@
 #   suite           Debian's suite
 #   packages        what is installed, an array
 #   home            the directory of this copy: root/ share/ pid log
+#   host_name       what it calls itself (KIND.test)
 # and has defined
 #   configure ROOT  before every start of a copy; it leaves an executable /usr/local/sbin/first, which becomes process 1
 #   answers         whether the running copy is ready for use
@@ -149,7 +150,7 @@ start() {
   done
   chmod 1777 "$home/share"
   setsid bash -c "$(declare -f devices enter_root supervise); extra_devices='${extra_devices:-}'; supervise \"\$@\"" \
-    "$kind" "${TULPAR_E2E_OWNER:-0}" "$home/root" "$kind.test" "${shares[@]}" </dev/null >"$home/log" 2>&1 &
+    "$kind" "${TULPAR_E2E_OWNER:-0}" "$home/root" "${host_name:-$kind.test}" "${shares[@]}" </dev/null >"$home/log" 2>&1 &
   outside=$!
   for _ in $(seq 100); do # supervise → unshare → process 1
     inside=$(pgrep -o -x unshare -P "$outside" 2>/dev/null) && id=$(pgrep -o -P "$inside" 2>/dev/null) && break
