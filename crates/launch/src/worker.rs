@@ -34,6 +34,11 @@ fn failed(doing: &'static str) -> impl FnOnce(io::Error) -> WorkerError {
 pub fn worker_main(folder: &Path) -> Result<i32, WorkerError> {
     let stop = StopSignals::block();
     let folder = std::path::absolute(folder).map_err(failed("finding the folder of the job"))?;
+    if std::env::var_os("HOME").is_none() {
+        // Caches of libraries go where there is room and nobody else reads them.
+        // SAFETY: no other thread exists yet.
+        unsafe { std::env::set_var("HOME", &folder) };
+    }
     let parcel = read(&folder.join(parcel::PARCEL))?;
     let out = folder.join(parcel::OUT);
     fs::create_dir_all(out.join(parcel::OBJECTS)).map_err(failed("making the folder that comes back"))?;
@@ -60,6 +65,9 @@ pub fn worker_main(folder: &Path) -> Result<i32, WorkerError> {
     // What an earlier start in this folder said was of another end.
     let _ = fs::remove_file(out.join(parcel::REPORT));
     let report = run(&parcel, &folder, &folders, &out, stop).map_err(failed("starting the launcher"))?;
+    if parcel.shared.is_none() {
+        keep_streams(&parcel, &folders, &out).map_err(failed("keeping what the task wrote"))?;
+    }
     if report.ending == Ending::Checkpointed && parcel.continues {
         return Ok(CONTINUE);
     }
@@ -67,7 +75,7 @@ pub fn worker_main(folder: &Path) -> Result<i32, WorkerError> {
         return Ok(0);
     }
     if parcel.shared.is_none() {
-        bring(&parcel, &report, &folders, &out).map_err(failed("collecting what comes back"))?;
+        bring(&report, &folders, &out).map_err(failed("collecting what comes back"))?;
     }
     let text = serde_json::to_vec(&report).expect("a report is plain data");
     write_whole(&out.join(parcel::REPORT), &text).map_err(failed("writing the report"))?;
@@ -165,8 +173,8 @@ fn secrets(folder: &Path) -> BTreeMap<String, String> {
     serde_json::from_slice(&text).unwrap_or_default()
 }
 
-/// Outputs by their digests, and the streams.
-fn bring(parcel: &Parcel, report: &Report, folders: &Folders, out: &Path) -> io::Result<()> {
+/// Outputs by their digests.
+fn bring(report: &Report, folders: &Folders, out: &Path) -> io::Result<()> {
     for output in &report.outputs {
         let to = out.join(parcel::OBJECTS).join(output.digest.hex());
         if to.exists() {
@@ -177,12 +185,20 @@ fn bring(parcel: &Parcel, report: &Report, folders: &Folders, out: &Path) -> io:
             fs::copy(&from, &to)?;
         }
     }
+    Ok(())
+}
+
+/// Behind what the task wrote before it was evicted.
+fn keep_streams(parcel: &Parcel, folders: &Folders, out: &Path) -> io::Result<()> {
     let sandbox = sandbox::folder_of(&folders.attempts, parcel.spec.attempt);
     for stream in ["stdout", "stderr"] {
-        if let Err(error) = fs::copy(sandbox.join(stream), out.join(stream))
-            && error.kind() != io::ErrorKind::NotFound
-        {
-            return Err(error);
+        match File::open(sandbox.join(stream)) {
+            Ok(mut from) => {
+                let mut to = File::options().append(true).create(true).open(out.join(stream))?;
+                io::copy(&mut from, &mut to)?;
+            }
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            Err(error) => return Err(error),
         }
     }
     Ok(())

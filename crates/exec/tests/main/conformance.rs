@@ -5,10 +5,13 @@ use std::path::Path;
 use std::time::Duration;
 use tulpar_core::ids::{AttemptId, JobId};
 use tulpar_core::job::{CommandLine, Ending, JobSpec, OutputSpec, Report};
+use tulpar_core::site::{Queue, System};
 use tulpar_core::workflow::{Limits, OutputKind};
+use tulpar_exec::condor::{self, Condor};
 use tulpar_exec::executor::{Executor, Observation};
 use tulpar_exec::folder::Project;
 use tulpar_exec::local::{Local, folders};
+use tulpar_exec::remote::{Files, Remote};
 
 /// How one kind of executor is started over a project folder.
 type Place = fn(&Path) -> (Box<dyn Executor>, Receiver<Observation>);
@@ -21,7 +24,28 @@ fn local(folder: &Path) -> (Box<dyn Executor>, Receiver<Observation>) {
     (Box::new(executor), observations)
 }
 
-const PLACES: [(&str, Place); 1] = [("local", local)];
+/// A real pool: these tests run on its submit host, with the program that travels named by `TULPAR_LAUNCH`.
+fn condor(folder: &Path) -> (Box<dyn Executor>, Receiver<Observation>) {
+    let project = Project::new(folder).unwrap();
+    let run = project.new_run("conformance").unwrap();
+    let remote = Remote::new(project, run, Box::new(|_| None));
+    let launch = std::env::var_os("TULPAR_LAUNCH").expect("TULPAR_LAUNCH names the program that travels").into();
+    let options = condor::Options { queue: Queue::new(System::Htcondor), files: Files::Sent, launch };
+    let (executor, observations) = Condor::start(remote, options).unwrap();
+    (Box::new(executor), observations)
+}
+
+const PLACES: [(&str, Place); 2] = [("local", local), ("condor", condor)];
+
+/// `TULPAR_PLACES=condor` takes the places of others; without it this machine is enough.
+fn places() -> Vec<(&'static str, Place)> {
+    let wanted = std::env::var("TULPAR_PLACES").unwrap_or_else(|_| "local".to_owned());
+    let wanted: Vec<&str> = wanted.split(',').collect();
+    for name in &wanted {
+        assert!(PLACES.iter().any(|(known, _)| known == name), "no place is called `{name}`");
+    }
+    PLACES.into_iter().filter(|(name, _)| wanted.contains(name)).collect()
+}
 
 fn spec(job: u32, line: &str) -> Box<JobSpec> {
     Box::new(JobSpec {
@@ -41,7 +65,7 @@ fn spec(job: u32, line: &str) -> Box<JobSpec> {
         gpus: Vec::new(),
         cores: Vec::new(),
         node: "here".into(),
-        request: None,
+        request: Some(Box::default()),
         script: None,
     })
 }
@@ -67,7 +91,7 @@ fn report_of(heard: &[Observation], job: u32) -> Report {
 }
 
 fn on_every_place(test: impl Fn(&str, Box<dyn Executor>, Receiver<Observation>)) {
-    for (name, place) in PLACES {
+    for (name, place) in places() {
         let folder = tempfile::tempdir().unwrap();
         let (executor, observations) = place(folder.path());
         test(name, executor, observations);
