@@ -38,6 +38,8 @@ pub(crate) enum Verb {
     Demo(DemoArguments),
     /// Report all problems of a workflow at once
     Check(CheckArguments),
+    /// Look through submit descriptions and DAGs of HTCondor for known mistakes
+    Lint(LintArguments),
     /// Show the executable workflow: jobs, files, bytes, where each goes, and why
     Plan(PlanArguments),
     /// Run a workflow on this machine
@@ -189,6 +191,16 @@ pub(crate) struct ImportArguments {
 pub(crate) struct CheckArguments {
     #[command(flatten)]
     pub(crate) workflow: WorkflowChoice,
+    /// Print findings as JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct LintArguments {
+    /// Submit descriptions, or DAGs with all descriptions that they name
+    #[arg(value_name = "FILE", required = true)]
+    pub(crate) files: Vec<PathBuf>,
     /// Print findings as JSON
     #[arg(long)]
     pub(crate) json: bool,

@@ -4,39 +4,39 @@ use super::report::Place;
 use std::sync::Arc;
 
 #[derive(Debug, Default)]
-pub(super) struct Dag {
-    pub(super) nodes: Vec<Node>,
+pub(crate) struct Dag {
+    pub(crate) nodes: Vec<Node>,
     /// Parent and child.
-    pub(super) edges: Vec<(u32, u32)>,
+    pub(crate) edges: Vec<(u32, u32)>,
 }
 
 #[derive(Clone, Debug)]
-pub(super) struct Node {
+pub(crate) struct Node {
     /// With the names of the splices around it: `outer+inner+node`.
-    pub(super) name: String,
-    pub(super) is_final: bool,
-    pub(super) submit: Submit,
+    pub(crate) name: String,
+    pub(crate) is_final: bool,
+    pub(crate) submit: Submit,
     /// The folder that it is submitted from.
-    pub(super) folder: String,
+    pub(crate) folder: String,
     /// Only its scripts run.
-    pub(super) noop: bool,
+    pub(crate) noop: bool,
     /// It was run before.
-    pub(super) done: bool,
-    pub(super) variables: Vec<Variable>,
-    pub(super) retry: u32,
-    pub(super) priority: Option<i32>,
-    pub(super) pre: Option<Script>,
-    pub(super) post: Option<Script>,
+    pub(crate) done: bool,
+    pub(crate) variables: Vec<Variable>,
+    pub(crate) retry: u32,
+    pub(crate) priority: Option<i32>,
+    pub(crate) pre: Option<Script>,
+    pub(crate) post: Option<Script>,
     /// The exit code of the PRE script that means: nothing to do.
-    pub(super) pre_skip: Option<i32>,
+    pub(crate) pre_skip: Option<i32>,
     /// No DAG names it: nothing says which of its files others read.
-    pub(super) alone: bool,
-    pub(super) place: Place,
+    pub(crate) alone: bool,
+    pub(crate) place: Place,
 }
 
 impl Node {
     /// A description that no DAG names.
-    pub(super) fn alone(name: &str, text: &str, place: Place) -> Self {
+    pub(crate) fn alone(name: &str, text: &str, place: Place) -> Self {
         Self {
             name: name.to_owned(),
             is_final: false,
@@ -57,7 +57,7 @@ impl Node {
 }
 
 #[derive(Clone, Debug)]
-pub(super) enum Submit {
+pub(crate) enum Submit {
     /// The path of a submit description, already joined with the folder.
     File(String),
     /// A description inside the DAG, with the place of its first line.
@@ -66,15 +66,15 @@ pub(super) enum Submit {
 
 /// One `VARS` definition.
 #[derive(Clone, Debug)]
-pub(super) struct Variable {
-    pub(super) name: String,
-    pub(super) value: String,
+pub(crate) struct Variable {
+    pub(crate) name: String,
+    pub(crate) value: String,
     /// After the submit description, so that it wins over what stands there.
-    pub(super) append: bool,
+    pub(crate) append: bool,
 }
 
 #[derive(Clone, Debug)]
-pub(super) struct Script {
-    pub(super) words: Vec<String>,
-    pub(super) place: Place,
+pub(crate) struct Script {
+    pub(crate) words: Vec<String>,
+    pub(crate) place: Place,
 }

@@ -5,12 +5,12 @@ use crate::workflow::Span;
 use std::sync::Arc;
 
 #[derive(Clone, Debug)]
-pub(super) struct Line {
-    pub(super) text: String,
-    pub(super) place: Place,
+pub(crate) struct Line {
+    pub(crate) text: String,
+    pub(crate) place: Place,
 }
 
-pub(super) struct Lines<'t> {
+pub(crate) struct Lines<'t> {
     text: &'t str,
     at: usize,
     number: usize,
@@ -20,12 +20,12 @@ pub(super) struct Lines<'t> {
 }
 
 impl<'t> Lines<'t> {
-    pub(super) fn new(text: &'t str, file: Option<Arc<str>>) -> Self {
+    pub(crate) fn new(text: &'t str, file: Option<Arc<str>>) -> Self {
         Self::inside(text, &Place { file, line: 1, span: Span::default() })
     }
 
     /// A text that begins at this place of another.
-    pub(super) fn inside(text: &'t str, place: &Place) -> Self {
+    pub(crate) fn inside(text: &'t str, place: &Place) -> Self {
         Self { text, at: 0, number: place.line, file: place.file.clone(), base: place.span.start as usize }
     }
 
@@ -46,7 +46,7 @@ impl<'t> Lines<'t> {
     }
 
     /// Lines up to one that is `end` alone, without looking into them. `None` when it never comes.
-    pub(super) fn until(&mut self, end: &str) -> Option<(&'t str, Place)> {
+    pub(crate) fn until(&mut self, end: &str) -> Option<(&'t str, Place)> {
         let start = self.at;
         let span = Span { start: (self.base + start) as u32, end: (self.base + start) as u32 };
         let place = Place { file: self.file.clone(), line: self.number, span };
@@ -90,7 +90,7 @@ impl Iterator for Lines<'_> {
 }
 
 /// Splits off the first word.
-pub(super) fn word(text: &str) -> (&str, &str) {
+pub(crate) fn word(text: &str) -> (&str, &str) {
     let text = text.trim_start();
     match text.find(char::is_whitespace) {
         Some(end) => (&text[..end], text[end..].trim_start()),

@@ -6,19 +6,19 @@ use super::paths;
 use std::collections::BTreeMap;
 
 /// Begins and ends the name of a symbol. [`super::lines`] keeps these letters out of what users wrote.
-pub(super) const OPEN: char = '\u{e000}';
-pub(super) const CLOSE: char = '\u{e001}';
+pub(crate) const OPEN: char = '\u{e000}';
+pub(crate) const CLOSE: char = '\u{e001}';
 /// The number of the retry, known only to the attempt.
-pub(super) const RETRY: char = '\u{e002}';
+pub(crate) const RETRY: char = '\u{e002}';
 /// The number of the cluster, which HTCondor would give.
-pub(super) const CLUSTER: char = '\u{e003}';
+pub(crate) const CLUSTER: char = '\u{e003}';
 
 const DEEPEST: usize = 32;
 const LONGEST: usize = 1 << 20;
 
 /// Macros by their name in small letters, as condor_submit knows them.
 #[derive(Clone, Default)]
-pub(super) struct Macros {
+pub(crate) struct Macros {
     values: BTreeMap<String, String>,
     /// Names that stand for symbols: variables of `queue`.
     symbols: BTreeMap<String, String>,
@@ -26,16 +26,16 @@ pub(super) struct Macros {
 
 /// What a text came to, and what could not be known.
 #[derive(Debug, Default)]
-pub(super) struct Expanded {
-    pub(super) text: String,
-    pub(super) undefined: Vec<String>,
-    pub(super) unknown: Vec<String>,
-    pub(super) too_long: bool,
+pub(crate) struct Expanded {
+    pub(crate) text: String,
+    pub(crate) undefined: Vec<String>,
+    pub(crate) unknown: Vec<String>,
+    pub(crate) too_long: bool,
 }
 
 impl Macros {
     /// `x = $(x) more` means the value that `x` had.
-    pub(super) fn set(&mut self, name: &str, value: &str) {
+    pub(crate) fn set(&mut self, name: &str, value: &str) {
         let name = name.to_ascii_lowercase();
         let own = format!("$({name})");
         let before = self.values.get(&name).cloned().unwrap_or_default();
@@ -49,15 +49,15 @@ impl Macros {
         self.values.insert(name, value);
     }
 
-    pub(super) fn symbol(&mut self, name: &str, symbol: &str) {
+    pub(crate) fn symbol(&mut self, name: &str, symbol: &str) {
         self.symbols.insert(name.to_ascii_lowercase(), symbol.to_owned());
     }
 
-    pub(super) fn get(&self, name: &str) -> Option<&str> {
+    pub(crate) fn get(&self, name: &str) -> Option<&str> {
         self.values.get(&name.to_ascii_lowercase()).map(String::as_str)
     }
 
-    pub(super) fn expand(&self, text: &str, surroundings: &dyn Surroundings) -> Expanded {
+    pub(crate) fn expand(&self, text: &str, surroundings: &dyn Surroundings) -> Expanded {
         let mut out = Expanded::default();
         self.into(text, surroundings, 0, &mut out);
         out

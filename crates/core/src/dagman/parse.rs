@@ -47,12 +47,12 @@ const COMMANDS: &[&str] = &[
     "save_point_file",
 ];
 
-pub(super) fn is_command(word: &str) -> bool {
+pub(crate) fn is_command(word: &str) -> bool {
     COMMANDS.iter().any(|command| command.eq_ignore_ascii_case(word))
 }
 
 /// `None` when there is nothing to run; why is in the report.
-pub(super) fn parse(text: &str, surroundings: &dyn Surroundings, report: &mut Report) -> Option<Dag> {
+pub(crate) fn parse(text: &str, surroundings: &dyn Surroundings, report: &mut Report) -> Option<Dag> {
     let mut parser = Parser { surroundings, report, dag: Dag::default(), index: FxHashMap::default(), files: 0 };
     let mut scope = Scope { prefix: String::new(), folder: String::new(), ..Scope::default() };
     parser.scope(text, None, &mut scope, 0);

@@ -1,7 +1,7 @@
 //! Paths as the submit side sees them, relative to the folder of the DAG: joined and cleaned without a look at a disk.
 
 /// `path` seen from `folder`. An absolute path or URL stays.
-pub(super) fn join(folder: &str, path: &str) -> String {
+pub(crate) fn join(folder: &str, path: &str) -> String {
     if path.starts_with('/') || is_url(path) || folder.is_empty() {
         return clean(path);
     }
@@ -9,7 +9,7 @@ pub(super) fn join(folder: &str, path: &str) -> String {
 }
 
 /// Without `.`, doubled slashes, and `..` where something can be taken back.
-pub(super) fn clean(path: &str) -> String {
+pub(crate) fn clean(path: &str) -> String {
     if is_url(path) {
         return path.to_owned();
     }
@@ -25,22 +25,22 @@ pub(super) fn clean(path: &str) -> String {
     if path.starts_with('/') { format!("/{joined}") } else { joined }
 }
 
-pub(super) fn is_url(path: &str) -> bool {
+pub(crate) fn is_url(path: &str) -> bool {
     path.split_once("://").is_some_and(|(scheme, _)| {
         !scheme.is_empty() && scheme.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"+-.".contains(&byte))
     })
 }
 
-pub(super) fn last(path: &str) -> &str {
+pub(crate) fn last(path: &str) -> &str {
     path.trim_end_matches('/').rsplit('/').next().unwrap_or(path)
 }
 
-pub(super) fn folder(path: &str) -> &str {
+pub(crate) fn folder(path: &str) -> &str {
     path.rsplit_once('/').map_or("", |(folder, _)| folder)
 }
 
 /// A relative path that does not lead out of the folder: a sandbox can have it.
-pub(super) fn is_inside(path: &str) -> bool {
+pub(crate) fn is_inside(path: &str) -> bool {
     !path.is_empty() && !path.starts_with('/') && !is_url(path) && !path.starts_with("../") && path != ".."
 }
 

@@ -6,11 +6,11 @@ use super::paths;
 use crate::workflow::Value;
 
 /// More jobs of one node are no workflow.
-pub(super) const MOST_JOBS: u64 = 10_000_000;
+pub(crate) const MOST_JOBS: u64 = 10_000_000;
 const MOST_ROWS: usize = 1_000_000;
 
 #[derive(Debug, PartialEq)]
-pub(super) enum Jobs {
+pub(crate) enum Jobs {
     /// So many, told apart by their number alone.
     Count(u64),
     /// One for each row, with the names of its columns; the last is the number of the job.
@@ -18,7 +18,7 @@ pub(super) enum Jobs {
 }
 
 /// The statement has its macros in place already.
-pub(super) fn parse(statement: &str, folder: &str, surroundings: &dyn Surroundings) -> Result<Jobs, String> {
+pub(crate) fn parse(statement: &str, folder: &str, surroundings: &dyn Surroundings) -> Result<Jobs, String> {
     let (mut head, mut rest) = (Vec::new(), statement.trim());
     let mut form = None;
     while !rest.is_empty() {

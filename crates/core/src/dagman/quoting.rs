@@ -1,7 +1,7 @@
 //! HTCondor's two ways to write arguments and environments: the old one without quotes around everything, and the new one.
 
 /// Words of `arguments`. The new way is all in double quotes: `'` groups, `''` and `""` stand for themselves.
-pub(super) fn arguments(value: &str) -> Result<Vec<String>, &'static str> {
+pub(crate) fn arguments(value: &str) -> Result<Vec<String>, &'static str> {
     match new_way(value)? {
         Some(inside) => split_new(&inside),
         // The old way knows only `\"`.
@@ -10,7 +10,7 @@ pub(super) fn arguments(value: &str) -> Result<Vec<String>, &'static str> {
 }
 
 /// Pairs of `environment`: `"A=1 B='x y'"` or `A=1;B=x y`.
-pub(super) fn environment(value: &str) -> Result<Vec<(String, String)>, &'static str> {
+pub(crate) fn environment(value: &str) -> Result<Vec<(String, String)>, &'static str> {
     let pairs = match new_way(value)? {
         Some(inside) => split_new(&inside)?,
         None => value.split(';').map(str::trim).filter(|pair| !pair.is_empty()).map(str::to_owned).collect(),

@@ -7,11 +7,11 @@ use std::sync::Arc;
 
 /// Where something is written.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Place {
+pub(crate) struct Place {
     /// `None` is the DAG itself, the only text that spans point into.
-    pub(super) file: Option<Arc<str>>,
-    pub(super) line: usize,
-    pub(super) span: Span,
+    pub(crate) file: Option<Arc<str>>,
+    pub(crate) line: usize,
+    pub(crate) span: Span,
 }
 
 /// Findings that differ only in the node are one finding with a count.
@@ -21,27 +21,27 @@ struct Said {
 }
 
 #[derive(Default)]
-pub(super) struct Report {
+pub(crate) struct Report {
     findings: Findings,
     counted: FxHashMap<(&'static str, String), usize>,
     said: Vec<Said>,
 }
 
 impl Report {
-    pub(super) fn error(&mut self, place: &Place, code: &'static str, message: impl Into<String>) {
+    pub(crate) fn error(&mut self, place: &Place, code: &'static str, message: impl Into<String>) {
         self.findings.push(placed(Diagnostic::error(code, None, message), place));
     }
 
-    pub(super) fn warning(&mut self, place: &Place, code: &'static str, message: impl Into<String>) {
+    pub(crate) fn warning(&mut self, place: &Place, code: &'static str, message: impl Into<String>) {
         self.findings.push(placed(Diagnostic::warning(code, None, message), place));
     }
 
-    pub(super) fn push(&mut self, place: &Place, diagnostic: Diagnostic) {
+    pub(crate) fn push(&mut self, place: &Place, diagnostic: Diagnostic) {
         self.findings.push(placed(diagnostic, place));
     }
 
     /// Says the first of many in full, and of the others only how many there are. `about` tells kinds apart.
-    pub(super) fn once(&mut self, place: &Place, about: impl Into<String>, diagnostic: Diagnostic) {
+    pub(crate) fn once(&mut self, place: &Place, about: impl Into<String>, diagnostic: Diagnostic) {
         match self.counted.entry((diagnostic.code, about.into())) {
             std::collections::hash_map::Entry::Occupied(known) => self.said[*known.get()].more += 1,
             std::collections::hash_map::Entry::Vacant(free) => {
@@ -51,12 +51,12 @@ impl Report {
         }
     }
 
-    pub(super) fn has_errors(&self) -> bool {
+    pub(crate) fn has_errors(&self) -> bool {
         let error = |said: &Said| said.diagnostic.severity == Severity::Error;
         self.findings.has_errors() || self.said.iter().any(error)
     }
 
-    pub(super) fn finish(mut self) -> Vec<Diagnostic> {
+    pub(crate) fn finish(mut self) -> Vec<Diagnostic> {
         for Said { mut diagnostic, more } in self.said {
             if more > 0 {
                 diagnostic.message = format!("{} (and {more} more like this)", diagnostic.message);

@@ -4,6 +4,7 @@
 
 pub mod hold;
 pub mod items;
+pub mod lint;
 pub mod log;
 pub mod pool;
 pub mod submit;

@@ -14,10 +14,10 @@ use tulpar_core::workflow::{self, Run, Task, Workflow};
 
 /// Files as literal texts.
 #[derive(Default)]
-struct Files(BTreeMap<String, String>);
+pub(crate) struct Files(BTreeMap<String, String>);
 
 impl Files {
-    fn of(list: &[(&str, &str)]) -> Self {
+    pub(crate) fn of(list: &[(&str, &str)]) -> Self {
         Self(list.iter().map(|(path, text)| ((*path).to_owned(), (*text).to_owned())).collect())
     }
 }

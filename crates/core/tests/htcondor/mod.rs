@@ -1,3 +1,4 @@
 //! HTCondor's texts.
 
+mod lint;
 mod submit;

@@ -13,6 +13,7 @@ mod foreign;
 mod gc;
 mod import;
 mod lineage;
+mod lint;
 mod logs;
 mod outputs;
 mod pegasus;
@@ -44,6 +45,7 @@ pub(crate) fn run(arguments: Arguments) -> Result<ExitCode, Failure> {
     match arguments.verb {
         Verb::Demo(demo) => demo::demo(folder, &demo),
         Verb::Check(check) => check::check(folder, &check),
+        Verb::Lint(lint) => lint::lint(folder, &lint),
         Verb::Plan(plan) => plan::plan(folder, &plan),
         Verb::Simulate(simulate) => simulate::simulate(folder, &simulate),
         Verb::Predict(predict) => predict::predict(folder, &predict),

@@ -92,3 +92,40 @@ fn what_cannot_be_known_is_said_before_the_run() {
     let said = scene.tulpar("run x.dag -p a=1").expect(2);
     assert!(said.err.contains("a DAGMan workflow has no parameters"), "{said}");
 }
+
+#[test]
+fn a_submit_description_runs_as_it_is() {
+    let scene = Scene::empty();
+    scene.write("train.sh", "#!/bin/sh\necho \"$1 $FOO\" > model.txt\nexit 4\n");
+    scene.write("sweep.txt", "a, 0.1\nb, 0.01\nc, 1\n");
+    scene.write(
+        "train.sub",
+        "executable = train.sh\narguments = $(lr)\nenvironment = \"FOO='x y'\"\nshould_transfer_files = YES\n\
+         transfer_output_files = model.txt\ntransfer_output_remaps = \"model.txt=models/$(name).txt\"\n\
+         success_exit_code = 4\nrequest_cpus = 1\nlog = train.log\nqueue name, lr from [0:2] sweep.txt\n",
+    );
+    scene.tulpar("run train.sub").done();
+    assert_eq!(scene.read("results/models/a.txt"), "0.1 x y\n");
+    assert_eq!(scene.read("results/models/b.txt"), "0.01 x y\n");
+    assert!(!scene.path("results/models/c.txt").exists());
+}
+
+#[test]
+fn lint_says_what_is_wrong_with_a_description_and_where() {
+    let scene = Scene::empty();
+    scene.write("run.sh", "#!/bin/sh\n");
+    scene.write("job.sub", "executable = run.sh\nrequests_cpus = 1\nrequest_memory = 1GB\nrequest_disk = 1GB\nqueue\n");
+    let said = scene.tulpar("lint job.sub").expect(2);
+    assert!(
+        said.err.contains("error[H001]: HTCondor does not know the command `requests_cpus`, and ignores it"),
+        "{said}"
+    );
+    assert!(said.err.contains("did you mean `request_cpus`?") && said.err.contains("job.sub:2:1"), "{said}");
+    let said = scene.tulpar("lint job.sub --json").expect(2);
+    let found: serde_json::Value = serde_json::from_str(&said.out).expect("JSON");
+    assert_eq!((&found[0]["code"], &found[0]["line"]), (&"H001".into(), &2.into()));
+    scene.write("job.sub", "executable = run.sh\nrequest_cpus = 1\nrequest_memory = 1GB\nrequest_disk = 1GB\nqueue\n");
+    scene.write("all.dag", "JOB A job.sub\n");
+    assert_eq!(scene.tulpar("lint job.sub").done().out, "1 file: good; 0 warnings\n");
+    scene.tulpar("lint none.sub").expect(2);
+}

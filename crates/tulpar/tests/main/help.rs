@@ -9,6 +9,7 @@ fn the_help_of_every_verb_is_as_it_was() {
     for verb in [
         "demo",
         "check",
+        "lint",
         "run",
         "import",
         "plan",

@@ -1,0 +1,40 @@
+//! Names and values that give a secret away.
+
+const PARTS: &[&str] =
+    &["api_key", "apikey", "secret", "password", "passwd", "access_key", "private_key", "credential"];
+const BEGINNINGS: &[&str] = &["hf_", "sk-", "ghp_", "github_pat_", "glpat-", "AKIA", "xoxb-"];
+
+/// A name that says so. A file or folder of secrets is none.
+pub(super) fn is_secret_name(name: &str) -> bool {
+    let name = name.to_ascii_lowercase().replace('-', "_");
+    let place = ["_file", "_path", "_dir", "_env"].iter().any(|end| name.ends_with(end));
+    let token = name.ends_with("token") || name.contains("auth_token") || name.contains("access_token");
+    !place && (token || PARTS.iter().any(|part| name.contains(part)))
+}
+
+/// A value that looks like a key that some service gives out.
+pub(super) fn is_secret_value(value: &str) -> bool {
+    BEGINNINGS.iter().any(|start| value.starts_with(start) && value.len() >= start.len() + 16)
+}
+
+/// The word of a command line that names or is a secret.
+pub(super) fn in_arguments(words: &[String]) -> Option<&str> {
+    for (at, word) in words.iter().enumerate() {
+        if is_secret_value(word) {
+            return Some(word);
+        }
+        let (name, value) = match word.split_once('=') {
+            Some((name, value)) => (name, !value.is_empty()),
+            None => {
+                (word.as_str(), word.starts_with('-') && words.get(at + 1).is_some_and(|next| !next.starts_with('-')))
+            }
+        };
+        if value && is_secret_name(name.trim_start_matches('-')) {
+            return Some(name);
+        }
+        if word.split_once('=').is_some_and(|(_, value)| is_secret_value(value)) {
+            return Some(name);
+        }
+    }
+    None
+}

@@ -1,0 +1,228 @@
+//! What `lint` finds, rule by rule: the lines of a text, and the line and code of every finding.
+
+use crate::dagman::Files;
+use tulpar_core::diagnostic::{Diagnostic, line_column};
+use tulpar_core::htcondor::lint::{CODES, lint};
+
+/// A description that nothing is wrong with, up to what the test adds before `queue`.
+const GOOD: &str = "executable = run.sh\nrequest_cpus = 1\nrequest_memory = 1GB\nrequest_disk = 1GB\n";
+const FILES: &[(&str, &str)] = &[("run.sh", "#!/bin/sh\n"), ("data.csv", ""), ("logs/x", "")];
+
+/// `file:line code`, for every finding; line 0 is the text as a whole.
+fn found(name: &str, text: &str, files: &[(&str, &str)]) -> Vec<String> {
+    let files: Vec<(&str, &str)> = FILES.iter().chain(files).copied().collect();
+    let mut all = Vec::new();
+    for linted in lint(name, "/home/someone", text, &Files::of(&files)) {
+        let line = |finding: &Diagnostic| finding.span.map_or(0, |span| line_column(&linted.text, &span).0);
+        for finding in &linted.findings {
+            assert!(CODES.iter().any(|(code, _)| *code == finding.code), "{finding:?}");
+            let own = if linted.file == name { String::new() } else { format!("{}:", linted.file) };
+            all.push(format!("{own}{} {}", line(finding), finding.code));
+        }
+    }
+    all
+}
+
+/// Findings about a good description with these lines before `queue`; they begin at line 5.
+fn with(lines: &str) -> Vec<String> {
+    found("job.sub", &format!("{GOOD}{lines}\nqueue\n"), &[])
+}
+
+#[test]
+fn a_good_description_has_no_findings() {
+    assert_eq!(with(""), Vec::<String>::new());
+    let whole = "\
+universe = container
+container_image = docker://pytorch/pytorch:2.4.1-cuda12.4
+arguments = \"--lr $(lr) --out 'model $(name).pt'\"
+environment = \"OMP_NUM_THREADS=1 HF_TOKEN_PATH=token\"
+transfer_input_files = data.csv, osdf:///ospool/x?recursive
+transfer_output_files = model.pt
+transfer_output_remaps = \"model.pt=model-$(name).pt\"
+checkpoint_exit_code = 85
+transfer_checkpoint_files = checkpoint.pt
+log = logs/$(ClusterId).log
+output = logs/$(name).out
+request_gpus = 1
+gpus_minimum_capability = 8.0
++WantGPULab = true
++is_resumable = true
+requirements = (HasCHTCStaging == true)
+mine = 3
+max_retries = $(mine)
+queue name, lr from (
+  a, 0.1
+  b, 0.01
+)";
+    assert_eq!(found("job.sub", &format!("{GOOD}{whole}\n"), &[]), Vec::<String>::new());
+}
+
+#[test]
+fn every_rule_about_commands_and_values_finds_its_mistake() {
+    for (lines, expected) in [
+        ("requests_cpus = 1", "5 H001"),
+        ("cpu = 1", "5 H001"),
+        ("request_cpu = 1", "5 H001"),
+        ("frobnicate = 1", "5 H001"),
+        ("request_cpus = 2", "5 H002"),
+        ("Request_CPUs = 1", "5 H002"),
+        ("transfer_output_files = out\nwhen_to_transfer_output = ON_EXIT_OR_EVICT", "6 H003"),
+        ("transfer_input_files = data.csv, in/*.dat", "5 H004"),
+        ("transfer_output_files = metrics-*.json", "5 H004"),
+        ("transfer_input_files = none.csv", "5 H005"),
+        ("input = none.txt", "5 H005"),
+        ("log = none/job.log", "5 H005"),
+        ("output = none/out", "5 H005"),
+        ("+JobDurationCategory = \u{201c}Long\u{201d}", "5 H006"),
+        ("periodic_release = NumHolds < 5", "5 H007"),
+        ("environment = \"WANDB_API_KEY=0123456789\"", "5 H008"),
+        ("environment = HF_TOKEN=$ENV(HF_TOKEN);A=1", "5 H008"),
+        ("arguments = --api-key=012345", "5 H008"),
+        ("arguments = --token 012345", "5 H008"),
+        ("arguments = run hf_abcdefghijklmnopqrst", "5 H008"),
+        ("getenv = PATH, WANDB_API_KEY", "5 H008"),
+        ("getenv = True", "5 H009"),
+        ("docker_image = python", "5 H010"),
+        ("container_image = docker://python:latest", "5 H010"),
+        ("docker_image = docker://python:3.12", "5 H010"),
+        ("requirements = (CUDACapability >= 8)", "5 H011"),
+        ("requirements = OpSysMajorVer == 7", "5 H011"),
+        ("rank = CUDADriverVersion", "5 H011"),
+        ("transfer_input_remaps = \"a=b\"", "5 H012"),
+        ("queue", "6 H013"),
+        ("output_destination = osdf:///x\ntransfer_output_remaps = \"a=b\"", "5 H014"),
+        ("checkpoint_exit_code = 85", "5 H017"),
+        ("transfer_checkpoint_files = a", "5 H017"),
+        ("requirements = TARGET.GPUs >= 1", "5 H018"),
+        ("environment = \"CUDA_VISIBLE_DEVICES=0\"", "5 H018"),
+        ("gpus_minimum_memory = 8GB", "5 H018"),
+        ("+WantGPULab = true", "5 H018"),
+        ("+IsResumable = true", "5 H020"),
+        ("gpus_minimum_capability = abc\nrequest_gpus = 1", "5 H025"),
+        ("should_transfer_files = YE", "5 H025"),
+        ("when_to_transfer_output = AT_EXIT", "5 H025"),
+        ("arguments = \"a 'b\"", "5 H026"),
+        ("environment = \"A\"", "5 H026"),
+        ("just words", "5 H029"),
+        ("requirements = Memory > 1000", "5 H030"),
+    ] {
+        assert_eq!(with(lines), [expected], "{lines}");
+    }
+}
+
+#[test]
+fn sizes_without_a_unit_are_megabytes_and_kilobytes() {
+    let text = "executable = run.sh\nrequest_cpus = 1\nrequest_memory = 8\nrequest_disk = 20\nqueue\n";
+    assert_eq!(found("job.sub", text, &[]), ["3 H024", "4 H024"]);
+    assert_eq!(found("job.sub", &text.replace("= 8", "= 2048").replace("= 20\n", "= 2000000\n"), &[]), [""; 0]);
+}
+
+#[test]
+fn missing_requests_and_a_missing_queue_are_said() {
+    assert_eq!(found("job.sub", "executable = run.sh\nrequest_disk = 1GB\nqueue\n", &[]), ["3 H019"]);
+    assert_eq!(found("job.sub", GOOD, &[]), ["0 H028"]);
+    assert_eq!(found("job.sub", "executable = none.sh\ninclude : more.sub\nqueue\n", &[]), ["1 H005"]);
+    assert_eq!(
+        found("job.sub", &format!("transfer_executable = false\n{GOOD}queue\n").replace("run.sh", "none"), &[]),
+        [""; 0]
+    );
+}
+
+#[test]
+fn a_command_may_be_given_again_where_that_means_something() {
+    assert_eq!(with("environment = A=1\nenvironment = $(environment);B=2"), [""; 0]);
+    assert_eq!(with("if defined x\nmax_retries = 1\nelse\nmax_retries = 2\nendif"), [""; 0]);
+    let again = format!("{GOOD}arguments = a\nqueue\narguments = b\nqueue\n");
+    assert_eq!(found("job.sub", &again, &[]), ["8 H013"]);
+}
+
+#[test]
+fn the_message_about_two_requirements_shows_both_and_how_to_join_them() {
+    let text = format!("{GOOD}requirements = HasCHTCStaging\nRequirements = HasSIF\nqueue\n");
+    let linted = lint("job.sub", "", &text, &Files::of(FILES));
+    let finding = &linted[0].findings[0];
+    assert_eq!(finding.message, "`Requirements` is given twice: this one silently replaces the first");
+    assert_eq!(finding.help, ["join them: `requirements = (first) && (second)`"]);
+    assert_eq!(line_column(&text, &finding.related[0].0).0, 5);
+    assert!(finding.is_error());
+}
+
+#[test]
+fn items_are_looked_up_and_so_is_what_they_name() {
+    let queue =
+        |statement: &str| format!("{GOOD}transfer_input_files = $(file)\narguments = $(x:)\nqueue {statement}\n");
+    assert_eq!(found("job.sub", &queue("file from items.txt"), &[]), ["7 H005"]);
+    let items = ("items.txt", "data.csv\nnone.csv\n");
+    assert_eq!(found("job.sub", &queue("file from items.txt"), &[items]), ["5 H005"]);
+    let items = ("items.txt", "data.csv, 1\ndata.csv\n");
+    assert_eq!(found("job.sub", &queue("file, x from items.txt"), &[items]), ["7 H027"]);
+    let items = ("items.txt", "data.csv\n\ndata.csv\n");
+    assert_eq!(found("job.sub", &queue("file from items.txt"), &[items]), ["7 H027"]);
+}
+
+#[test]
+fn many_jobs_need_a_limit_and_should_not_be_short() {
+    assert_eq!(found("job.sub", &format!("{GOOD}queue 20000\n"), &[]), ["5 H016"]);
+    assert_eq!(found("job.sub", &format!("{GOOD}max_idle = 1000\nqueue 20000\n"), &[]), [""; 0]);
+    assert_eq!(found("job.sub", &format!("{GOOD}allowed_execute_duration = 60\nqueue 1000\n"), &[]), ["6 H015"]);
+}
+
+#[test]
+fn scripts_are_looked_at_too() {
+    let job = |extra: &str, script: &str| {
+        let text = format!("{GOOD}{extra}queue\n").replace("run.sh", "own.sh");
+        found("job.sub", &text, &[("own.sh", script)])
+    };
+    assert_eq!(job("", "#!/bin/bash\npython train.py \\ \n  --epochs 5\n"), ["own.sh:2 H023"]);
+    assert_eq!(job("", "#!/bin/bash\r\ntrue\r\n"), ["own.sh:1 H023"]);
+    assert_eq!(job("", "python train.py\n"), ["own.sh:1 H023"]);
+    assert_eq!(job("", "#!/bin/bash\nexport CUDA_VISIBLE_DEVICES=0\n"), ["own.sh:2 H018"]);
+    assert_eq!(job("", "#!/bin/bash\nexport WANDB_API_KEY=0123456\n"), ["own.sh:2 H008"]);
+    assert_eq!(job("", "#!/bin/bash\nexport WANDB_API_KEY=$(cat key)\nmkdir out\n# \\ \n"), [""; 0]);
+    let checkpoints = "checkpoint_exit_code = 85\ntransfer_checkpoint_files = a\n";
+    assert_eq!(job(checkpoints, "#!/bin/bash\nmkdir out\n"), ["own.sh:2 H023"]);
+    assert_eq!(job("", "#!/usr/bin/env python3\nx = 'a \\ '\n"), [""; 0]);
+}
+
+#[test]
+fn a_dag_is_followed_into_its_descriptions() {
+    let make = format!("{GOOD}transfer_output_files = $(name).txt\nqueue\n");
+    let read = format!("{GOOD}transfer_input_files = a.txt, b.txt\ntransfer_output_files =\nlog = /tmp/x.log\nqueue\n");
+    let dag = "\
+JOB A make.sub
+VARS A name=\"a\"
+JOB B read.sub
+JOB C { 
+  executable = none.sh
+  requests_cpus = 1
+  transfer_output_files =
+}
+FINAL F make.sub
+PARENT A CHILD B
+PARENT A CHILD D
+JOB E gone.sub
+";
+    assert_eq!(
+        found("train.dag", dag, &[("make.sub", &make), ("read.sub", &read)]),
+        ["5 H019", "5 H005", "6 H001", "9 H022", "11 H031", "12 H005", "read.sub:7 H021",]
+    );
+    // Where one job is silent about its outputs, any file may be made by it.
+    let files = [("make.sub", make.as_str()), ("read.sub", &read.replace("log = /tmp/x.log\n", ""))];
+    let dag = "JOB A make.sub\nVARS A name=\"a\"\nJOB B read.sub\nPARENT A CHILD B\n";
+    assert_eq!(found("train.dag", dag, &files), ["read.sub:5 H005"]);
+    let silent = make.replace("transfer_output_files = $(name).txt\n", "");
+    assert_eq!(found("train.dag", dag, &[("make.sub", &silent), files[1]]), [""; 0]);
+    let tmp = lint("train.dag", "/tmp/work", "JOB A make.sub\n", &Files::of(&[("make.sub", &silent), FILES[0]]));
+    assert_eq!(tmp[0].findings[0].code, "H021");
+}
+
+#[test]
+fn hostile_texts_end() {
+    for text in
+        ["", "=", "queue\u{0}", "queue (", "a @=b", "if\nif\nif", "\u{201c}", "JOB", "JOB A {", "x = $(x)\nqueue $(x)"]
+    {
+        lint("x", "", text, &Files::of(&[]));
+    }
+    let long: String = (0..20_000).map(|number| format!("v{number} = $(v{})\n", number + 1)).collect();
+    lint("x", "", &long, &Files::of(&[]));
+}
