@@ -14,5 +14,6 @@ pub mod hooks;
 pub mod journal;
 pub mod local;
 pub mod machine;
+pub mod pilots;
 pub mod publish;
 pub mod remote;

@@ -67,6 +67,14 @@ impl Remote {
         self.project.root()
     }
 
+    pub(crate) fn project(&self) -> &Project {
+        &self.project
+    }
+
+    pub(crate) fn secret(&self, name: &str) -> Option<String> {
+        (self.secrets)(name)
+    }
+
     pub fn run(&self) -> &RunFolder {
         &self.run
     }

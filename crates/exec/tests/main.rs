@@ -6,5 +6,6 @@ mod main {
     mod data;
     mod journal;
     mod literal_events;
+    mod pilots;
     mod publish;
 }

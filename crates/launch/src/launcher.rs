@@ -100,7 +100,7 @@ impl Launcher {
     /// `tell` is called from its threads, at once: it must not wait.
     pub fn start(
         folders: Folders,
-        options: Options,
+        mut options: Options,
         tell: impl Fn(Notice) + Send + Sync + 'static,
     ) -> io::Result<Launcher> {
         // SAFETY: no pointers. Fails only on kernels that are too old for us anyway.
@@ -133,8 +133,8 @@ impl Launcher {
             services: Services::default(),
             sandboxes: Sandboxes::new(folders.attempts.clone()),
             links: folders.attempts.join("links"),
-            objects: Objects::open(&folders.objects)?,
-            records: Records::open(&folders.records)?,
+            objects: Objects::open(&folders.objects, options.durable)?,
+            records: Records::open(&folders.records, options.records.take())?,
             gpus: Arc::default(),
             queue: Queue::default(),
             epoll,

@@ -20,6 +20,7 @@ mod inputs;
 mod launcher;
 mod marker;
 mod objects;
+pub mod pilot;
 mod prepare;
 mod process;
 mod queue;
@@ -36,6 +37,7 @@ mod worker;
 
 pub use guard::{guard_main, kill_leftovers};
 pub use launcher::Launcher;
+pub use objects::Depot;
 pub use script::script_main;
 pub use signals::StopSignals;
 pub use worker::{WorkerError, worker_main};
@@ -84,7 +86,14 @@ pub struct Options {
     pub script: Option<Vec<String>>,
     /// Inside a job: processes carry the mark of that job and write into its streams.
     pub inside: bool,
+    /// Outputs survive a power cut before they are reported. A worker goes without: whoever gets them makes them durable.
+    pub durable: bool,
+    /// Gets the records, each a line, before the end of its attempt is told; without, they go into the file.
+    pub records: Option<Box<RecordTaker>>,
 }
+
+/// Takes the record of an attempt, a whole line.
+pub type RecordTaker = dyn Fn(AttemptId, Vec<u8>) + Send + Sync;
 
 impl Options {
     pub fn new(run: impl Into<String>) -> Self {
@@ -97,6 +106,8 @@ impl Options {
             guard: None,
             script: None,
             inside: false,
+            durable: true,
+            records: None,
         }
     }
 }

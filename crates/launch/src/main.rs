@@ -2,17 +2,21 @@
 //!
 //! The folder of the job (`--folder`, else the current one) gets `attempts/`, `objects/`, `checkpoints/` and
 //! `records.jsonl`. SIGTERM and SIGINT mean that the site wants the place back: the task gets its grace time and the report
-//! says `preempted`. `tulpar-launch work DIR` runs a parcel, as HTCondor and Slurm do. Exit code 0 after success, 1 after any other ending, 2 when the job cannot be read.
+//! says `preempted`. `tulpar-launch work DIR` runs a parcel, as HTCondor and Slurm do; `tulpar-launch pilot` stays and asks a
+//! driver for attempts. Exit code 0 after success, 1 after any other ending, 2 when the job cannot be read.
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "the report on stdout is what this program is for")]
 
 use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use tulpar_core::job::{Ending, JobSpec, Report};
+use tulpar_launch::pilot::{PilotOptions, pilot_main};
 use tulpar_launch::{Folders, Launcher, Notice, Options, StopSignals, guard_main, script_main, worker_main};
 
 const USAGE: &str = "usage: tulpar-launch [--folder DIR] [--run NAME] JOB.json   (`-` reads the job from stdin)
-       tulpar-launch work DIR   runs the parcel that lies there, as sites do";
+       tulpar-launch work DIR   runs the parcel that lies there, as sites do
+       tulpar-launch pilot --connect HOST:PORT[,HOST:PORT…] --key FILE --name NAME --node N
+                           [--cpus N] [--until SECONDS] [--address FILE] [--folder DIR] [--project DIR] [--store BYTES]";
 
 struct Arguments {
     folder: PathBuf,
@@ -40,6 +44,21 @@ fn main() -> ExitCode {
             Err(error) => {
                 eprintln!("tulpar-launch: {error}");
                 ExitCode::from(2)
+            }
+        };
+    }
+    if let [verb, rest @ ..] = &words[..]
+        && verb == "pilot"
+    {
+        let Some(options) = PilotOptions::parse(rest) else {
+            eprintln!("{USAGE}");
+            return ExitCode::from(2);
+        };
+        return match pilot_main(&options) {
+            Ok(()) => ExitCode::SUCCESS,
+            Err(error) => {
+                eprintln!("tulpar-launch: {error}");
+                ExitCode::FAILURE
             }
         };
     }

@@ -14,6 +14,7 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use tulpar_core::ids::Digest;
+use tulpar_core::job::OutputFile;
 
 /// Up to here files are synced one by one; beyond, the whole file system at once is cheaper, although that
 /// also waits for what others wrote.
@@ -23,6 +24,7 @@ pub(crate) struct Objects {
     folder: PathBuf,
     /// Of the sandboxes: on another file system files are copied, not moved.
     device: u64,
+    durable: bool,
     copies: AtomicU64,
 }
 
@@ -34,9 +36,10 @@ pub(crate) struct StoreError {
 }
 
 impl Objects {
-    pub(crate) fn open(folder: &Path) -> io::Result<Self> {
+    pub(crate) fn open(folder: &Path, durable: bool) -> io::Result<Self> {
         fs::create_dir_all(folder)?;
-        Ok(Self { folder: folder.to_path_buf(), device: fs::metadata(folder)?.dev(), copies: AtomicU64::new(0) })
+        let device = fs::metadata(folder)?.dev();
+        Ok(Self { folder: folder.to_path_buf(), device, durable, copies: AtomicU64::new(0) })
     }
 
     pub(crate) fn folder(&self) -> &Path {
@@ -111,12 +114,12 @@ impl Objects {
                 });
             }
         };
-        let together = wanted.len() > FEW;
+        let together = self.durable && wanted.len() > FEW;
         let synced = if together { self.sync_all() } else { Ok(()) };
         for (digest, candidates) in &wanted {
             let path = self.path(digest);
             let mut store = |from: &Path| -> io::Result<()> {
-                if !together {
+                if self.durable && !together {
                     File::open(from)?.sync_all()?;
                 }
                 new_folder |= rename(from, &path)?;
@@ -143,7 +146,9 @@ impl Objects {
             // It is an entry in the one above.
             folders.insert(self.folder.clone());
         }
-        let synced = if together {
+        let synced = if !self.durable {
+            Ok(())
+        } else if together {
             self.sync_all()
         } else {
             // One that could not even be made belongs to an attempt that has failed already.
@@ -166,6 +171,39 @@ impl Objects {
     }
 }
 
+/// Takes in outputs that were made elsewhere and have been proven: read-only and durable, many attempts at once.
+pub struct Depot(Objects);
+
+impl Depot {
+    /// A store of objects: `ab/cdef…`.
+    pub fn open(folder: &Path) -> io::Result<Self> {
+        Ok(Self(Objects::open(folder, true)?))
+    }
+
+    /// Moves files into the store; those without a file are there already. One attempt that fails does not spoil the others.
+    pub fn commit(&self, attempts: Vec<Vec<(OutputFile, Option<PathBuf>)>>) -> Vec<Result<(), String>> {
+        let staged = attempts.into_iter().map(|files| {
+            let mut found: Vec<Found> = files
+                .into_iter()
+                .map(|(file, from)| Found {
+                    take: if from.is_some() { Take::Move } else { Take::Leave },
+                    from: from.unwrap_or_else(|| self.0.path(&file.digest)),
+                    file,
+                })
+                .collect();
+            self.0.stage(&mut found).map(|()| found)
+        });
+        let staged: Vec<Result<Vec<Found>, StoreError>> = staged.collect();
+        let whole: Vec<&[Found]> = staged.iter().flatten().map(Vec::as_slice).collect();
+        let mut results = self.0.commit(&whole).into_iter();
+        let mut told = |found: &Result<Vec<Found>, StoreError>| match found {
+            Err(error) => Err(error.to_string()),
+            Ok(_) => results.next().expect("one for each").map_err(|error| error.to_string()),
+        };
+        staged.iter().map(&mut told).collect()
+    }
+}
+
 /// Says whether the folder had to be made.
 fn rename(from: &Path, to: &Path) -> io::Result<bool> {
     match fs::rename(from, to) {
@@ -180,7 +218,6 @@ fn rename(from: &Path, to: &Path) -> io::Result<bool> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use tulpar_core::job::OutputFile;
 
     fn found(from: &Path, executable: bool, take: Take) -> Found {
         let content = fs::read(from).unwrap();
@@ -201,7 +238,7 @@ mod tests {
     #[test]
     fn files_become_read_only_objects_and_equal_content_is_kept_once() {
         let folder = tempfile::tempdir().unwrap();
-        let objects = Objects::open(&folder.path().join("objects")).unwrap();
+        let objects = Objects::open(&folder.path().join("objects"), true).unwrap();
         let here = |name: &str| folder.path().join(name);
         for name in ["a", "b", "c"] {
             fs::write(here(name), "same").unwrap();
@@ -224,7 +261,7 @@ mod tests {
     #[test]
     fn content_that_one_attempt_lost_is_stored_from_another() {
         let folder = tempfile::tempdir().unwrap();
-        let objects = Objects::open(&folder.path().join("objects")).unwrap();
+        let objects = Objects::open(&folder.path().join("objects"), true).unwrap();
         fs::write(folder.path().join("a"), "same").unwrap();
         fs::write(folder.path().join("b"), "same").unwrap();
         let first = [found(&folder.path().join("a"), false, Take::Move)];
@@ -237,7 +274,7 @@ mod tests {
     #[test]
     fn an_attempt_whose_file_is_gone_fails_alone() {
         let folder = tempfile::tempdir().unwrap();
-        let objects = Objects::open(&folder.path().join("objects")).unwrap();
+        let objects = Objects::open(&folder.path().join("objects"), true).unwrap();
         fs::write(folder.path().join("a"), "a").unwrap();
         fs::write(folder.path().join("b"), "b").unwrap();
         let first = [found(&folder.path().join("a"), false, Take::Move)];
@@ -250,7 +287,7 @@ mod tests {
     #[test]
     fn more_than_a_few_files_are_committed_together() {
         let folder = tempfile::tempdir().unwrap();
-        let objects = Objects::open(&folder.path().join("objects")).unwrap();
+        let objects = Objects::open(&folder.path().join("objects"), true).unwrap();
         let mut all: Vec<Found> = (0..200)
             .map(|n| {
                 let path = folder.path().join(n.to_string());

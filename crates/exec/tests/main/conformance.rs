@@ -35,11 +35,11 @@ fn condor(folder: &Path) -> (Box<dyn Executor>, Receiver<Observation>) {
     (Box::new(executor), observations)
 }
 
-const PLACES: [(&str, Place); 2] = [("local", local), ("condor", condor)];
+const PLACES: [(&str, Place); 3] = [("local", local), ("condor", condor), ("pilots", super::pilots::place)];
 
 /// `TULPAR_PLACES=condor` takes the places of others; without it this machine is enough.
 fn places() -> Vec<(&'static str, Place)> {
-    let wanted = std::env::var("TULPAR_PLACES").unwrap_or_else(|_| "local".to_owned());
+    let wanted = std::env::var("TULPAR_PLACES").unwrap_or_else(|_| "local,pilots".to_owned());
     let wanted: Vec<&str> = wanted.split(',').collect();
     for name in &wanted {
         assert!(PLACES.iter().any(|(known, _)| known == name), "no place is called `{name}`");

@@ -234,7 +234,8 @@ impl Running {
 
     /// Keeps files that came from elsewhere as outputs of the job.
     fn keep(&self, mut found: Vec<Found>) -> Result<Vec<OutputFile>, ScriptError> {
-        let objects = Objects::open(&self.told.objects).map_err(ScriptError::io("opening the store of results"))?;
+        let objects =
+            Objects::open(&self.told.objects, true).map_err(ScriptError::io("opening the store of results"))?;
         objects.stage(&mut found).map_err(|error| ScriptError::Moving(error.to_string()))?;
         for result in objects.commit(&[&found]) {
             result.map_err(|error| ScriptError::Moving(error.to_string()))?;

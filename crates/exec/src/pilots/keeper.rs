@@ -1,0 +1,197 @@
+//! Keeps pilots coming: asks for a new one when one has ended, notices those that are gone, ends leases.
+
+use super::desk::Desk;
+use super::state::{PilotNode, State};
+use super::supply::{PilotJob, Supply};
+use crate::executor::Observation;
+use std::collections::HashSet;
+use std::path::PathBuf;
+use std::sync::PoisonError;
+use std::time::{Duration, Instant};
+use tulpar_core::job::Ending;
+
+/// Looks at leases so often, at least.
+const LOOK: Duration = Duration::from_millis(500);
+/// A pilot that ends before it called is started again after this, and after twice as long the next time.
+const PAUSES: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(60));
+/// So often in a row is worth saying.
+const WORTH_SAYING: u32 = 3;
+
+/// What every pilot job is told.
+pub(super) struct Template {
+    pub(super) wall: Option<Duration>,
+    pub(super) connect: String,
+    pub(super) key: PathBuf,
+    pub(super) address: PathBuf,
+}
+
+impl Template {
+    fn job(&self, node: &PilotNode) -> PilotJob {
+        PilotJob {
+            name: node.name.clone(),
+            node: node.id,
+            capacity: node.capacity.clone(),
+            wall: self.wall,
+            connect: self.connect.clone(),
+            key: self.key.clone(),
+            address: self.address.clone(),
+        }
+    }
+}
+
+/// What is known of one pilot job.
+#[derive(Clone)]
+struct Watch {
+    alive: bool,
+    /// It was started by this driver.
+    own: bool,
+    /// It has called since it was started.
+    called: bool,
+    failures: u32,
+    not_before: Instant,
+}
+
+pub(super) fn run(desk: &Desk, mut supply: Option<Box<dyn Supply>>, template: &Template) {
+    let begun = Instant::now();
+    let mut watches = {
+        let fresh = Watch { alive: false, own: false, called: false, failures: 0, not_before: begun };
+        vec![fresh; desk.state().slots.len()]
+    };
+    let every = supply.as_ref().map_or(LOOK, |supply| supply.every());
+    let mut asked: Option<Instant> = None;
+    loop {
+        if let Some(supply) = &mut supply
+            && asked.is_none_or(|asked| asked.elapsed() >= every)
+        {
+            asked = Some(Instant::now());
+            supervise(desk, supply.as_mut(), template, &mut watches);
+        }
+        let mut state = desk.state();
+        if state.closing {
+            break;
+        }
+        for (slot, watch) in watches.iter_mut().enumerate() {
+            watch.called |= state.slots[slot].line.is_some();
+        }
+        expire(&mut state, desk.lease);
+        give_up(&mut state, desk.lease, supply.is_some().then_some(&watches));
+        drop(desk.changed.wait_timeout(state, every.min(LOOK)).unwrap_or_else(PoisonError::into_inner));
+    }
+    part(desk);
+    if let Some(mut supply) = supply {
+        supply.release();
+    }
+}
+
+/// Waits until all have gone.
+fn part(desk: &Desk) {
+    let until = Instant::now() + Duration::from_secs(35);
+    let mut state = desk.state();
+    while state.slots.iter().any(|slot| slot.line.is_some()) {
+        let left = until.saturating_duration_since(Instant::now());
+        if left.is_zero() {
+            return;
+        }
+        state = desk.changed.wait_timeout(state, left).unwrap_or_else(PoisonError::into_inner).0;
+    }
+}
+
+/// Compares the site's jobs with what there should be.
+fn supervise(desk: &Desk, supply: &mut dyn Supply, template: &Template, watches: &mut [Watch]) {
+    let alive: HashSet<String> = match supply.alive() {
+        Ok(alive) => alive.into_iter().collect(),
+        // It will be asked again; leases run meanwhile.
+        Err(_) => return,
+    };
+    let mut starting = Vec::new();
+    {
+        let mut state = desk.state();
+        if state.closing {
+            return;
+        }
+        for (slot, watch) in watches.iter_mut().enumerate() {
+            let name = state.slots[slot].node.name.clone();
+            let there = alive.contains(&name);
+            if watch.alive && !there {
+                ended(&state, watch, &name);
+            }
+            watch.alive = there;
+            if there || state.slots[slot].line.is_some() {
+                continue;
+            }
+            if state.slots[slot].instance.is_some() || state.slots[slot].present {
+                state.lose(slot);
+            }
+            if Instant::now() >= watch.not_before {
+                starting.push(slot);
+            }
+        }
+    }
+    if starting.is_empty() {
+        return;
+    }
+    let jobs: Vec<PilotJob> = {
+        let state = desk.state();
+        starting.iter().map(|slot| template.job(&state.slots[*slot].node)).collect()
+    };
+    match supply.start(&jobs) {
+        Ok(()) => {
+            for slot in starting {
+                let watch = &mut watches[slot];
+                (watch.alive, watch.own, watch.called) = (true, true, false);
+            }
+        }
+        Err(error) => {
+            for slot in starting {
+                watches[slot].not_before = Instant::now() + PAUSES.1;
+            }
+            desk.warn(format!("{error}; trying again in a minute"));
+        }
+    }
+}
+
+fn ended(state: &State, watch: &mut Watch, name: &str) {
+    if watch.called {
+        watch.failures = 0;
+        watch.not_before = Instant::now();
+        return;
+    }
+    watch.failures += 1;
+    let pause = PAUSES.0 * 2u32.saturating_pow(watch.failures - 1);
+    watch.not_before = Instant::now() + pause.min(PAUSES.1);
+    if watch.failures == WORTH_SAYING {
+        state.observe(Observation::Warning(format!(
+            "the pilot {name} has ended {WORTH_SAYING} times before it called: look at its log, and whether the node can \
+             reach this machine"
+        )));
+    }
+}
+
+/// A pilot that was not heard of for longer than its lease has ended its tasks by itself.
+fn expire(state: &mut State, lease: Duration) {
+    // The pilot counts from the same moment or an earlier one; some more, for its tasks' grace.
+    let patience = lease + lease / 4;
+    for slot in 0..state.slots.len() {
+        let it = &state.slots[slot];
+        if it.line.is_none() && it.heard.elapsed() > patience && (it.instance.is_some() || it.present) {
+            state.lose(slot);
+        }
+    }
+}
+
+/// Attempts of an earlier driver, when nobody is left who could have them.
+fn give_up(state: &mut State, lease: Duration, watches: Option<&Vec<Watch>>) {
+    let Some(since) = state.reconciled else { return };
+    if state.orphans.is_empty() {
+        return;
+    }
+    let accounted = |slot: usize| {
+        let called = state.slots[slot].instance.is_some();
+        called || watches.is_some_and(|watches| watches[slot].own || !watches[slot].alive)
+    };
+    if since.elapsed() > lease + lease / 4 || (0..state.slots.len()).all(accounted) {
+        for attempt in std::mem::take(&mut state.orphans) {
+            state.observe(Observation::Ended(attempt, super::state::ended(Ending::NodeLost)));
+        }
+    }
+}

@@ -1,0 +1,316 @@
+//! Who has what: the nodes that pilots are, the connections of those that are there, and the attempts that each was given.
+//!
+//! Plain bookkeeping under one lock. What goes over a connection and what is told to the engine is decided here.
+
+use super::lists::Lists;
+use crossbeam_channel::Sender;
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::net::{Shutdown, TcpStream};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Instant;
+use tulpar_core::ids::{AttemptId, Digest, NodeId};
+use tulpar_core::job::{Ending, JobSpec, Report, Usage};
+use tulpar_core::resources::Capacity;
+use tulpar_launch::pilot::message::{Hello, Message, Stage, Welcome};
+use tulpar_launch::pilot::outbox::Outbox;
+
+use crate::executor::Observation;
+use crate::local::now;
+
+/// A node that a pilot may become.
+#[derive(Clone, Debug, PartialEq)]
+pub struct PilotNode {
+    pub id: NodeId,
+    pub name: String,
+    pub capacity: Capacity,
+}
+
+pub(super) struct State {
+    pub(super) slots: Vec<Slot>,
+    names: HashMap<String, usize>,
+    pub(super) attempts: HashMap<AttemptId, Placed>,
+    /// Of an earlier driver, and nobody has said to have them yet.
+    pub(super) orphans: HashSet<AttemptId>,
+    /// The driver has said which attempts of earlier ones count.
+    pub(super) reconciled: Option<Instant>,
+    /// Where files of the user's lie that pilots may ask for.
+    pub(super) sources: HashMap<Digest, PathBuf>,
+    pub(super) closing: bool,
+    connections: u64,
+    observations: Sender<Observation>,
+}
+
+pub(super) struct Slot {
+    pub(super) node: PilotNode,
+    pub(super) line: Option<Line>,
+    /// Of the process that is or was the pilot.
+    pub(super) instance: Option<u64>,
+    /// It was told to the engine.
+    pub(super) present: bool,
+    /// When it was last there.
+    pub(super) heard: Instant,
+    pub(super) attempts: BTreeSet<AttemptId>,
+}
+
+/// A living connection.
+pub(super) struct Line {
+    pub(super) number: u64,
+    pub(super) outbox: Arc<Outbox>,
+    pub(super) lists: Lists,
+    stream: TcpStream,
+}
+
+impl Line {
+    pub(super) fn hang_up(&self) {
+        self.outbox.abort();
+        let _ = self.stream.shutdown(Shutdown::Both);
+    }
+}
+
+pub(super) struct Placed {
+    slot: usize,
+    /// Unknown of attempts that an earlier driver sent.
+    pub(super) spec: Option<Box<JobSpec>>,
+    /// The pilot that it was sent to.
+    sent: Option<u64>,
+    started: bool,
+    cancelled: Option<Ending>,
+    /// Its end is being made durable.
+    pub(super) landing: bool,
+}
+
+/// What a connection needs beside the state.
+pub(super) struct Greeting {
+    pub(super) slot: usize,
+    pub(super) number: u64,
+}
+
+impl State {
+    pub(super) fn new(nodes: Vec<PilotNode>, observations: Sender<Observation>) -> Self {
+        let names = nodes.iter().enumerate().map(|(slot, node)| (node.name.clone(), slot)).collect();
+        let slot = |node| Slot {
+            node,
+            line: None,
+            instance: None,
+            present: false,
+            heard: Instant::now(),
+            attempts: BTreeSet::new(),
+        };
+        Self {
+            slots: nodes.into_iter().map(slot).collect(),
+            names,
+            attempts: HashMap::new(),
+            orphans: HashSet::new(),
+            reconciled: None,
+            sources: HashMap::new(),
+            closing: false,
+            connections: 0,
+            observations,
+        }
+    }
+
+    pub(super) fn observe(&self, observation: Observation) {
+        // Nobody listens any more when the driver is gone.
+        let _ = self.observations.send(observation);
+    }
+
+    /// The slot of a spec: by the name of its node, else where least is to be done.
+    pub(super) fn slot_for(&self, node: &str) -> Option<usize> {
+        self.names.get(node).copied().or_else(|| {
+            let there = self.slots.iter().enumerate().filter(|(_, slot)| slot.present);
+            there.min_by_key(|(_, slot)| slot.attempts.len()).map(|(slot, _)| slot)
+        })
+    }
+
+    pub(super) fn place(&mut self, slot: usize, spec: Box<JobSpec>) {
+        let attempt = spec.attempt;
+        self.slots[slot].attempts.insert(attempt);
+        let placed = Placed { slot, spec: Some(spec), sent: None, started: false, cancelled: None, landing: false };
+        self.attempts.insert(attempt, placed);
+    }
+
+    pub(super) fn mark_sent(&mut self, attempt: AttemptId) {
+        if let Some(placed) = self.attempts.get_mut(&attempt) {
+            placed.sent = self.slots[placed.slot].instance;
+        }
+    }
+
+    pub(super) fn slot_of(&self, attempt: AttemptId) -> Option<usize> {
+        self.attempts.get(&attempt).map(|placed| placed.slot)
+    }
+
+    pub(super) fn cancel(&mut self, attempts: &[AttemptId], ending: &Ending) {
+        let mut by_slot: BTreeMap<usize, Vec<AttemptId>> = BTreeMap::new();
+        for attempt in attempts {
+            let Some(placed) = self.attempts.get_mut(attempt) else { continue };
+            if placed.sent.is_none() {
+                self.end(*attempt, ending.clone());
+                continue;
+            }
+            placed.cancelled.get_or_insert_with(|| ending.clone());
+            by_slot.entry(placed.slot).or_default().push(*attempt);
+        }
+        for (slot, attempts) in by_slot {
+            if let Some(line) = &self.slots[slot].line {
+                line.outbox.push(&Message::Cancel { ending: ending.clone(), attempts });
+            }
+        }
+    }
+
+    /// A pilot called. Says why not, or what it shall know first.
+    pub(super) fn greet(
+        &mut self,
+        hello: &Hello,
+        outbox: &Arc<Outbox>,
+        stream: TcpStream,
+    ) -> Result<(Greeting, Welcome), String> {
+        let Some(slot) = self.names.get(&hello.name).copied() else {
+            return Err(format!("this run has no node `{}`", hello.name));
+        };
+        if self.closing {
+            return Err("the run is over".into());
+        }
+        if self.slots[slot].instance.replace(hello.instance).is_some_and(|before| before != hello.instance) {
+            self.lose_attempts(slot, Some(hello.instance));
+        }
+        self.connections += 1;
+        let number = self.connections;
+        let line = Line { number, outbox: Arc::clone(outbox), lists: Lists::default(), stream };
+        if let Some(old) = self.slots[slot].line.replace(line) {
+            old.hang_up();
+        }
+        self.slots[slot].heard = Instant::now();
+        let (tell, forget) = self.adopt(slot, hello);
+        Ok((Greeting { slot, number }, Welcome { driver: 0, lease_ms: 0, beat_ms: 0, forget, tell }))
+    }
+
+    /// Compares what a pilot has with what it should have.
+    fn adopt(&mut self, slot: usize, hello: &Hello) -> (Vec<AttemptId>, Vec<AttemptId>) {
+        let (mut tell, mut forget) = (Vec::new(), Vec::new());
+        for (attempt, stage) in &hello.holds {
+            if self.orphans.remove(attempt) {
+                let placed = Placed {
+                    slot,
+                    spec: None,
+                    sent: Some(hello.instance),
+                    started: false,
+                    cancelled: None,
+                    landing: false,
+                };
+                self.attempts.insert(*attempt, placed);
+                self.slots[slot].attempts.insert(*attempt);
+            }
+            let known = self.attempts.get(attempt).filter(|placed| placed.slot == slot);
+            match (known, stage) {
+                (None, _) => forget.push(*attempt),
+                // Its inputs were to come from a driver that knew where they are.
+                (Some(Placed { spec: None, .. }), Stage::Fetching) => {
+                    forget.push(*attempt);
+                    self.end(*attempt, Ending::NodeLost);
+                }
+                (Some(_), Stage::Ended) => tell.push(*attempt),
+                (Some(_), Stage::Running) => self.started(*attempt),
+                (Some(_), Stage::Fetching | Stage::Waiting) => {}
+            }
+        }
+        (tell, forget)
+    }
+
+    /// What is to be sent to a pilot that has just been welcomed: what it should have and has not, and cancellations.
+    pub(super) fn after_welcome(&mut self, slot: usize, hello: &Hello) -> Vec<AttemptId> {
+        let holds: HashSet<AttemptId> = hello.holds.iter().map(|(attempt, _)| *attempt).collect();
+        let (mut send, mut lost) = (Vec::new(), Vec::new());
+        for attempt in &self.slots[slot].attempts {
+            let placed = &self.attempts[attempt];
+            match (&placed.cancelled, &self.slots[slot].line) {
+                (Some(ending), Some(line)) if holds.contains(attempt) => {
+                    line.outbox.push(&Message::Cancel { ending: ending.clone(), attempts: vec![*attempt] });
+                }
+                _ if holds.contains(attempt) || placed.landing => {}
+                _ if placed.spec.is_some() && placed.cancelled.is_none() => send.push(*attempt),
+                _ => lost.push(*attempt),
+            }
+        }
+        for attempt in lost {
+            let ending = self.attempts.get_mut(&attempt).and_then(|placed| placed.cancelled.take());
+            self.end(attempt, ending.unwrap_or(Ending::NodeLost));
+        }
+        if !hello.draining {
+            self.set_present(slot, true);
+        }
+        send
+    }
+
+    pub(super) fn set_present(&mut self, slot: usize, present: bool) {
+        if std::mem::replace(&mut self.slots[slot].present, present) != present {
+            self.observe(Observation::Node { node: self.slots[slot].node.id, present });
+        }
+    }
+
+    pub(super) fn started(&mut self, attempt: AttemptId) {
+        if let Some(placed) = self.attempts.get_mut(&attempt)
+            && !std::mem::replace(&mut placed.started, true)
+        {
+            self.observe(Observation::Started(attempt));
+        }
+    }
+
+    /// The attempt is over and says so.
+    pub(super) fn conclude(&mut self, attempt: AttemptId, report: Box<Report>) {
+        let Some(placed) = self.attempts.remove(&attempt) else { return };
+        self.slots[placed.slot].attempts.remove(&attempt);
+        self.observe(Observation::Ended(attempt, report));
+    }
+
+    /// Ends an attempt of which nothing is known.
+    pub(super) fn end(&mut self, attempt: AttemptId, ending: Ending) {
+        self.conclude(attempt, ended(ending));
+    }
+
+    /// The connection is over. `parted`: the pilot said goodbye.
+    pub(super) fn hung_up(&mut self, greeting: &Greeting, parted: bool) {
+        let slot = &mut self.slots[greeting.slot];
+        if slot.line.as_ref().is_some_and(|line| line.number == greeting.number) {
+            slot.line = None;
+            slot.heard = Instant::now();
+            if parted {
+                self.lose(greeting.slot);
+            }
+        }
+    }
+
+    /// The pilot is gone, and what it had with it.
+    pub(super) fn lose(&mut self, slot: usize) {
+        // First: what is tried again shall not go there.
+        self.set_present(slot, false);
+        self.slots[slot].instance = None;
+        self.lose_attempts(slot, None);
+    }
+
+    /// Ends what was sent to a pilot before `now`. What is being made durable will end by itself.
+    fn lose_attempts(&mut self, slot: usize, now: Option<u64>) {
+        let placed = |attempt: &&AttemptId| {
+            let placed = &self.attempts[*attempt];
+            !placed.landing && (now.is_none() || placed.sent.is_some_and(|sent| Some(sent) != now))
+        };
+        let lost: Vec<AttemptId> = self.slots[slot].attempts.iter().filter(placed).copied().collect();
+        for attempt in lost {
+            let ending = self.attempts.get_mut(&attempt).and_then(|placed| placed.cancelled.take());
+            self.end(attempt, ending.unwrap_or(Ending::NodeLost));
+        }
+    }
+}
+
+pub(super) fn ended(ending: Ending) -> Box<Report> {
+    let now = now();
+    Box::new(Report {
+        ending,
+        started: now,
+        ended: now,
+        usage: Usage::default(),
+        outputs: Vec::new(),
+        stderr_tail: String::new(),
+        script: None,
+    })
+}
