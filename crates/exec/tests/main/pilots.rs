@@ -21,7 +21,10 @@ fn program() -> PathBuf {
         let own = std::env::current_exe().unwrap();
         let profile = own.parent().and_then(Path::parent).unwrap();
         let mut cargo = Command::new(env!("CARGO"));
-        cargo.args(["build", "--quiet", "--package", "tulpar-launch"]).arg("--target-dir").arg(profile.parent().unwrap());
+        cargo
+            .args(["build", "--quiet", "--package", "tulpar-launch"])
+            .arg("--target-dir")
+            .arg(profile.parent().unwrap());
         if profile.ends_with("release") {
             cargo.arg("--release");
         }
