@@ -83,6 +83,9 @@ impl Site {
     /// The site as an engine sees it that really runs there: a queue is one node that takes jobs, not its machines.
     pub fn for_running(&self) -> Site {
         let Some(queue) = &self.queue else { return self.clone() };
+        if self.nodes.iter().any(|node| matches!(node.kind, NodeKind::Queue(_))) {
+            return self.clone();
+        }
         let most = |of: fn(&Capacity) -> u64| self.nodes.iter().map(|node| of(&node.capacity)).max();
         let capacity = Capacity {
             milli_cpus: self.nodes.iter().map(|node| node.capacity.milli_cpus).fold(1000, u32::saturating_add),

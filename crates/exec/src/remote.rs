@@ -195,8 +195,10 @@ impl Remote {
 
     /// Never in a description, an argument or the environment of the submitting side.
     fn write_secrets(&self, spec: &JobSpec, folder: &Path) -> io::Result<Option<PathBuf>> {
-        let found: BTreeMap<&str, String> =
-            spec.secrets.iter().filter_map(|name| Some((name.as_str(), (self.secrets)(name)?))).collect();
+        // A job that moves files itself shows this at the staging site.
+        let token = spec.script.is_some().then_some(tulpar_launch::STAGING_TOKEN);
+        let names = spec.secrets.iter().map(String::as_str).chain(token);
+        let found: BTreeMap<&str, String> = names.filter_map(|name| Some((name, (self.secrets)(name)?))).collect();
         if found.is_empty() {
             return Ok(None);
         }
@@ -215,12 +217,21 @@ impl Remote {
         let text = fs::read(out.join(parcel::REPORT)).map_err(HarvestError::NoReport)?;
         let report: Report = serde_json::from_slice(&text).map_err(HarvestError::BadReport)?;
         if files == Files::Sent {
-            self.store(&report.outputs, &out.join(parcel::OBJECTS))?;
+            if !self.was_pushed(&folder) {
+                self.store(&report.outputs, &out.join(parcel::OBJECTS))?;
+            }
             self.keep_streams(attempt, &out)?;
             self.keep_checkpoint(attempt, &out)?;
         }
         self.keep_records(&out)?;
         Ok(report)
+    }
+
+    /// The job pushed its outputs to a staging site itself.
+    fn was_pushed(&self, folder: &Path) -> bool {
+        let parcel = fs::read(folder.join(parcel::PARCEL)).ok();
+        let parcel = parcel.and_then(|text| serde_json::from_slice::<Parcel>(&text).ok());
+        parcel.and_then(|parcel| parcel.spec.script).is_some_and(|script| script.push.is_some())
     }
 
     /// Moves outputs into the store of objects, each proven to be what the report says.

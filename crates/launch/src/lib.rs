@@ -38,7 +38,7 @@ mod worker;
 pub use guard::{guard_main, kill_leftovers};
 pub use launcher::Launcher;
 pub use objects::Depot;
-pub use script::script_main;
+pub use script::{TOKEN as STAGING_TOKEN, script_main};
 pub use signals::StopSignals;
 pub use worker::{WorkerError, worker_main};
 

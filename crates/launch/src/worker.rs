@@ -74,7 +74,9 @@ pub fn worker_main(folder: &Path) -> Result<i32, WorkerError> {
     if report.ending == Ending::Preempted {
         return Ok(0);
     }
-    if parcel.shared.is_none() {
+    // What was pushed to a staging site is there.
+    let pushed = parcel.spec.script.as_ref().is_some_and(|script| script.push.is_some());
+    if parcel.shared.is_none() && !pushed {
         bring(&report, &folders, &out).map_err(failed("collecting what comes back"))?;
     }
     let text = serde_json::to_vec(&report).expect("a report is plain data");

@@ -7,6 +7,7 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use tulpar_core::catalogue::DataConfiguration;
 use tulpar_core::engine::Engine;
+use tulpar_core::htcondor::pool::Pool;
 use tulpar_core::ids::AttemptId;
 use tulpar_core::site::{NodeKind, Queue, Site, System};
 use tulpar_exec::both::Both;
@@ -78,6 +79,14 @@ fn launch_program() -> Result<PathBuf, Failure> {
         message: format!("{LAUNCH}, the program that travels to workers, is not beside {}", here.display()),
         hint: Some("build it with `cargo launch` in Tulpar's source, or say where it is with TULPAR_LAUNCH".to_owned()),
     })
+}
+
+/// What a pool offers beside its nodes, where that is known.
+pub(crate) fn pool(queue: &Queue) -> Result<Option<Pool>, Failure> {
+    match queue.system {
+        System::Htcondor => Ok(Some(condor::pool()?)),
+        System::Slurm => Ok(None),
+    }
 }
 
 /// The nodes of a site that does not list them: its own system knows.

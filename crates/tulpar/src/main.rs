@@ -15,6 +15,7 @@ mod prediction;
 mod print;
 mod progress;
 mod projection;
+mod queueing;
 mod replay;
 mod reporting;
 mod scheduling;

@@ -6,6 +6,7 @@ use crate::ids::{AttemptId, JobId, SetId};
 use crate::job::{Ending, Report};
 use crate::plan::SpecContext;
 use crate::units::Timestamp;
+use crate::workflow::Task;
 use crate::workflow::condition;
 use crate::workflow::{Operand, Value};
 use std::collections::BTreeMap;
@@ -159,14 +160,17 @@ impl Engine {
         let task = self.plan().task(set);
         let temporary =
             (0..task.outputs.len() as u32).filter(|output| task.outputs[*output as usize].temporary).collect();
-        let remember = !reused && self.policy.cache && self.cacheable(set);
+        // What workers of others pushed to a staging site is there, not here.
+        let staged = |task: &Task| task.run.planned().is_some_and(|planned| planned.staging.is_some());
+        let elsewhere = self.plan().site.queue.is_some() && staged(task);
+        let remember = !reused && self.policy.cache && self.cacheable(set) && !elsewhere;
         let members = if remember { self.spec_context().members(job) } else { Vec::new() };
         let remember = remember && members.is_empty();
         Publication {
             job,
             name: self.graph.name(job),
             key: remember.then(|| Box::new(self.spec_context().key(job))),
-            reused,
+            reused: reused || elsewhere,
             outputs: self.outputs(job).cloned().unwrap_or_default(),
             temporary,
             below: self.plan().workflow.member(set).map(|member| member.name.clone()),

@@ -23,7 +23,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use tulpar_core::job::{Ending, JobSpec, OutputFile, Script, ScriptReport, ScriptWork};
 
 /// The secret that opens a private staging server.
-pub(crate) const TOKEN: &str = "TULPAR_STAGING_TOKEN";
+pub const TOKEN: &str = "TULPAR_STAGING_TOKEN";
 const TOLD: &str = "script.json";
 const RESULT: &str = "result.json";
 

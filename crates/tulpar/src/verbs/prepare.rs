@@ -6,6 +6,7 @@ use crate::arguments::WorkflowChoice;
 use crate::failure::Failure;
 use crate::findings::{self, Text};
 use crate::print;
+use crate::queueing;
 use crate::settings;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use std::collections::{BTreeMap, BTreeSet};
@@ -89,6 +90,7 @@ pub(crate) fn prepare_text(
         let resolved = list_data(&project, &workflow);
         findings.extend(data_findings(&workflow, &resolved));
         findings.extend(workflow::check(&workflow, Some(&resolved.files), Some(&site)));
+        findings.extend(queueing::findings(&workflow, &site)?);
         // The tasks of other systems are in full what their writers meant.
         if !is_foreign {
             findings.extend(unseen_files(project.root(), &workflow));

@@ -7,7 +7,7 @@ use super::prepare::sets_named;
 use super::together::{Together, together};
 use crate::arguments::{LaunchArguments, ResumeArguments, RunArguments};
 use crate::failure::{Exit, Failure};
-use crate::{earlier, forecast, planning, print};
+use crate::{earlier, executors, forecast, planning, print, queueing};
 use clap::ValueEnum;
 use std::fs::File;
 use std::os::unix::process::CommandExt;
@@ -21,12 +21,16 @@ use tulpar_core::planner::{JobKind, Known, Options};
 use tulpar_exec::folder::{Project, RunFolder, SavedRun};
 
 pub(crate) fn run(folder: Option<&Path>, arguments: &RunArguments) -> Result<ExitCode, Failure> {
-    let Together { project, files, mut plan, catalogue } = together(folder, &arguments.workflow, &arguments.several)?;
+    let Together { project, files, mut plan, mut catalogue } =
+        together(folder, &arguments.workflow, &arguments.several)?;
     plan.until = sets_named(&plan, &arguments.until)?;
     plan.forced = sets_named(&plan, &arguments.force)?;
     let policy = Policy { cache: !arguments.no_cache, fail_fast: arguments.fail_fast, ..arguments.scheduling.policy() };
     if arguments.dry_run {
         return dry_run(&project, plan, policy, arguments.json);
+    }
+    for site in catalogue.sites.iter_mut().filter(|site| sites_of(arguments).contains(&site.name)) {
+        executors::find_nodes(site)?;
     }
     let planned = planned(&project, &mut plan, &policy, &catalogue, arguments)?;
     let run = project.new_run(&plan.workflow.name)?;
@@ -48,6 +52,9 @@ pub(crate) fn run(folder: Option<&Path>, arguments: &RunArguments) -> Result<Exi
     });
     let workflow_file = workflow_file.collect::<Vec<_>>().join(" + ");
     let plan = Arc::new(plan);
+    for words in queueing::choices(&plan.workflow, &plan.site) {
+        print::note(&words);
+    }
     forecast::keep(&run, &plan, &policy);
     let mut plan = Arc::unwrap_or_clone(plan);
     plan.site = plan.site.for_running();
@@ -58,6 +65,10 @@ pub(crate) fn run(folder: Option<&Path>, arguments: &RunArguments) -> Result<Exi
     drive(&project, &run, &arguments.launch, arguments.json)
 }
 
+fn sites_of(arguments: &RunArguments) -> Vec<String> {
+    arguments.workflow.site.iter().flat_map(|sites| sites.split(',')).map(|site| site.trim().to_owned()).collect()
+}
+
 /// The jobs of a run for which something was said about planning.
 fn planned(
     project: &Project,
@@ -66,8 +77,7 @@ fn planned(
     catalogue: &Catalogue,
     arguments: &RunArguments,
 ) -> Result<Option<(LaidOut, Options)>, Failure> {
-    let sites: Vec<String> =
-        arguments.workflow.site.iter().flat_map(|sites| sites.split(',')).map(|site| site.trim().to_owned()).collect();
+    let sites = sites_of(arguments);
     let staged =
         |name: &String| catalogue.site(name).is_some_and(|site| site.data == Some(DataConfiguration::NonSharedFs));
     if !arguments.planning.any() && sites.len() < 2 && !sites.iter().any(staged) {

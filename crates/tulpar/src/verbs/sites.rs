@@ -3,7 +3,7 @@
 use crate::arguments::{SitesArguments, SitesVerb};
 use crate::failure::{Exit, Failure};
 use crate::print::{self, Style};
-use crate::{replay, settings, stores};
+use crate::{executors, replay, settings, stores};
 use serde::Serialize;
 use std::path::Path;
 use std::process::ExitCode;
@@ -68,10 +68,16 @@ struct CheckView {
 
 pub(crate) fn sites(folder: Option<&Path>, arguments: &SitesArguments) -> Result<ExitCode, Failure> {
     let project = replay::project(folder)?;
-    let catalogue = settings::catalogue(&arguments.catalogue, project.root())?;
+    let mut catalogue = settings::catalogue(&arguments.catalogue, project.root())?;
     match arguments.verb {
         Some(SitesVerb::Check) => check(&project, &catalogue, arguments.json),
         None => {
+            for site in &mut catalogue.sites {
+                // A pool that does not answer is still a site.
+                if let Err(failure) = executors::find_nodes(site) {
+                    print::warning(&failure.to_string());
+                }
+            }
             let views: Vec<SiteView> = catalogue.sites.iter().map(|site| view(site, &catalogue.links)).collect();
             if arguments.json {
                 print::json(&views);

@@ -11,6 +11,7 @@ mod sources;
 
 use super::abstraction::{Abstract, TaskId};
 use super::layout::{Job, JobId, JobKind, Layout, SiteId};
+use crate::catalogue::LOCAL;
 use crate::ids::{DataId, SetId};
 use crate::job::{InputFile, OutputFile};
 use crate::plan::{Graph, Plan};
@@ -150,19 +151,25 @@ fn site(plan: &Plan, layout: &Layout, places: &Places) -> Site {
         layout.jobs.iter().filter(|job| job.kind == JobKind::Compute).map(|job| job.site).collect();
     let found: Vec<(SiteId, &Site)> =
         used.iter().filter_map(|site| Some((*site, places.sites.get(layout.site(*site))?))).collect();
+    let queue = found.iter().find_map(|(_, site)| site.queue.as_ref().map(|queue| (queue, site.data)));
     match &found[..] {
         [] => plan.site.clone(),
-        [(_, only)] => (*only).clone(),
+        [(_, only)] if queue.is_none() => (*only).clone(),
         several => {
             let names: Vec<&str> = several.iter().map(|(_, site)| site.name.as_str()).collect();
-            let nodes = several.iter().flat_map(|(id, site)| {
-                site.nodes.iter().map(|node| {
-                    let mut node = node.clone();
+            // Where a queue runs the tasks, files are moved from here.
+            let here = places.sites.get(LOCAL).filter(|_| queue.is_some() && !used.contains(&SiteId::LOCAL));
+            let here = here.map(|site| (SiteId::LOCAL, site));
+            let nodes = several.iter().copied().chain(here).flat_map(|(id, site)| {
+                site.for_running().nodes.into_iter().map(move |mut node| {
                     node.capacity.pool = id.0 + 1;
                     node
                 })
             });
             let mut whole = Site::new(&names.join("+"), nodes.collect());
+            if let Some((queue, data)) = queue {
+                (whole.queue, whole.data) = (Some(queue.clone()), data);
+            }
             for (name, amount) in several.iter().flat_map(|(_, site)| &site.named) {
                 let sum = whole.named.entry(name.clone()).or_default();
                 *sum = sum.saturating_add(*amount);
@@ -170,6 +177,11 @@ fn site(plan: &Plan, layout: &Layout, places: &Places) -> Site {
             whole
         }
     }
+}
+
+fn queued(layout: &Layout, places: &Places) -> bool {
+    let mut compute = layout.jobs.iter().filter(|job| job.kind == JobKind::Compute);
+    compute.any(|job| places.sites.get(layout.site(job.site)).is_some_and(|site| site.queue.is_some()))
 }
 
 fn first_site(layout: &Layout) -> SiteId {
@@ -206,6 +218,8 @@ struct Compiler<'a> {
     /// Data entries that are taken from where they are: what one task fetches so is never staged.
     direct: BTreeSet<DataId>,
     several_sites: bool,
+    /// Tasks run where another system queues them; files are moved from here.
+    queued: bool,
     operating: Arc<Settings>,
 }
 
@@ -235,7 +249,6 @@ impl<'a> Compiler<'a> {
             graph,
             origins,
             layout,
-            places,
             tasks: Vec::new(),
             data: plan.workflow.data.clone(),
             files: plan.files.clone(),
@@ -262,11 +275,13 @@ impl<'a> Compiler<'a> {
                 let images = bringing.flat_map(|job| job.images.iter().map(|image| (job.staging, *image as usize)));
                 images.map(|(site, image)| (site, graph.images[image].name.as_str())).collect()
             },
+            queued: queued(layout, &places),
             several_sites: {
                 let first = first_site(layout);
                 layout.jobs.iter().any(|job| job.kind == JobKind::Compute && job.site != first)
             },
             operating: Arc::new(operating),
+            places,
         }
     }
 
@@ -327,9 +342,9 @@ impl<'a> Compiler<'a> {
     /// A task of a run with several sites may only go to nodes of its own.
     fn pool(&mut self, job: JobId, task: &mut Task) {
         let job = self.layout.job(job);
-        let several = self.several_sites;
-        if several && job.kind == JobKind::Compute {
-            let pool = job.site.0 + 1;
+        if (self.several_sites || self.queued) && (job.kind == JobKind::Compute || self.queued) {
+            let site = if job.kind == JobKind::Compute { job.site } else { SiteId::LOCAL };
+            let pool = site.0 + 1;
             let key = (Arc::as_ptr(&task.settings) as usize, pool);
             let settings = task.settings.clone();
             let pooled = self.pooled.entry(key).or_insert_with(|| {

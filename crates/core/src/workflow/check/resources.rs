@@ -209,7 +209,9 @@ fn report(
 ) {
     let Some((nearest, missing)) =
         kinds.iter().map(|(node, _)| (*node, lacks(request, node, site))).min_by_key(|(node, lacks)| {
-            (lacks.len(), std::cmp::Reverse((node.capacity.gpus.len(), node.capacity.milli_cpus, node.capacity.memory)))
+            let capability = node.capacity.gpus.iter().map(|gpu| gpu.capability).max();
+            let large = (node.capacity.gpus.len(), capability, node.capacity.milli_cpus, node.capacity.memory);
+            (lacks.len(), std::cmp::Reverse(large))
         })
     else {
         findings.push(
