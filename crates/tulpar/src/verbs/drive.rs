@@ -219,9 +219,7 @@ fn options(folder: &RunFolder, launch: &LaunchArguments) -> Result<Options, Fail
     let sample_every = tulpar_core::units::parse_duration(&launch.sample)
         .map_err(|error| Failure::usage(format!("--sample: {error}")))?;
     Ok(Options {
-        run: marker(folder),
         sample_every,
-        threads: std::thread::available_parallelism().map_or(2, |count| count.get().clamp(2, 8)),
         keep_sandboxes: match launch.keep {
             Keep::Failed => tulpar_launch::Keep::Failed,
             Keep::All => tulpar_launch::Keep::Always,
@@ -230,7 +228,7 @@ fn options(folder: &RunFolder, launch: &LaunchArguments) -> Result<Options, Fail
         secrets: Box::new(settings::secret),
         guard: Some(vec!["__guard".into(), marker(folder)]),
         script: Some(vec!["__script".into()]),
-        inside: false,
+        ..Options::new(marker(folder))
     })
 }
 
