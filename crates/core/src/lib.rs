@@ -22,6 +22,7 @@ pub mod plan;
 pub mod planner;
 pub mod resources;
 pub mod site;
+pub mod slurm;
 pub mod units;
 pub mod wfformat;
 pub mod workflow;

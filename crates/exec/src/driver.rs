@@ -310,7 +310,7 @@ fn input(observation: Observation) -> Option<Input> {
 
 /// Dies here, without any goodbye, when the tests ask for it: `TULPAR_CRASH=durable:17` is the
 /// seventeenth time that the driver comes by the point `durable`.
-fn crash_point(name: &str) {
+pub(crate) fn crash_point(name: &str) {
     use std::sync::OnceLock;
     use std::sync::atomic::{AtomicU64, Ordering};
     static WANTED: OnceLock<Option<(String, u64)>> = OnceLock::new();

@@ -17,3 +17,4 @@ pub mod machine;
 pub mod pilots;
 pub mod publish;
 pub mod remote;
+pub mod slurm;

@@ -8,4 +8,5 @@ mod main {
     mod literal_events;
     mod pilots;
     mod publish;
+    mod slurm;
 }

@@ -84,6 +84,8 @@ pub struct Options {
     pub guard: Option<Vec<String>>,
     /// Arguments with which this very program runs [`script_main`]; without, jobs that are more than a command are refused.
     pub script: Option<Vec<String>>,
+    /// Words before every command, outside its container: what starts one process of a task on each of its nodes.
+    pub around: Vec<String>,
     /// Inside a job: processes carry the mark of that job and write into its streams.
     pub inside: bool,
     /// Outputs survive a power cut before they are reported. A worker goes without: whoever gets them makes them durable.
@@ -105,6 +107,7 @@ impl Options {
             secrets: Box::new(|_| None),
             guard: None,
             script: None,
+            around: Vec::new(),
             inside: false,
             durable: true,
             records: None,

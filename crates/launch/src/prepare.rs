@@ -168,7 +168,8 @@ fn try_start(shared: &Shared, spec: &JobSpec, serial: u32) -> Result<Started, Re
         Err(Refusal::NotRunnable { .. })
             if matches!(spec.command, CommandLine::Shell { .. }) && !is_through_shell(&words) =>
         {
-            let words = command::words(&spec.command, |_| false)?;
+            let own = command::words(&spec.command, |_| false)?;
+            let words: Vec<String> = shared.options.around.iter().cloned().chain(own).collect();
             command.execute(&words, streams, marker)?
         }
         other => other?,
@@ -254,6 +255,11 @@ impl Command<'_> {
     }
 
     fn words(&mut self, checkpoints: Option<&Path>, marker: Marker) -> Result<Vec<String>, Refusal> {
+        let words = self.own_words(checkpoints, marker)?;
+        Ok(self.shared.options.around.iter().cloned().chain(words).collect())
+    }
+
+    fn own_words(&mut self, checkpoints: Option<&Path>, marker: Marker) -> Result<Vec<String>, Refusal> {
         if self.spec.script.is_some() {
             let arguments = self.shared.options.script.as_ref().ok_or(Refusal::NoScripts)?;
             if script::uses_containers(self.spec) {

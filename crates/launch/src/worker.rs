@@ -5,18 +5,22 @@
 
 use crate::inputs::object_path;
 use crate::{Folders, Keep, Launcher, Notice, Options, StopSignals, sandbox};
+use crossbeam_channel::Receiver;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File};
 use std::io::{self, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 use tulpar_core::ids::Digest;
 use tulpar_core::job::{Ending, Report, Source};
 use tulpar_core::parcel::{self, Parcel};
 
 /// The program saved its state and shall be started again.
 const CONTINUE: i32 = 85;
+/// Between the end of a task and the signal that it was ended by.
+const SIGNAL_WAIT: Duration = Duration::from_millis(250);
 
 #[derive(Debug, thiserror::Error)]
 pub enum WorkerError {
@@ -64,7 +68,10 @@ pub fn worker_main(folder: &Path) -> Result<i32, WorkerError> {
     };
     // What an earlier start in this folder said was of another end.
     let _ = fs::remove_file(out.join(parcel::REPORT));
-    let report = run(&parcel, &folder, &folders, &out, stop).map_err(failed("starting the launcher"))?;
+    let (mut report, stopped) = run(&parcel, &folder, &folders, &out, stop).map_err(failed("starting the launcher"))?;
+    if may_be_of_a_stop(&report.ending) && stopped.recv_timeout(SIGNAL_WAIT).is_ok() {
+        report.ending = Ending::Preempted;
+    }
     if parcel.shared.is_none() {
         keep_streams(&parcel, &folders, &out).map_err(failed("keeping what the task wrote"))?;
     }
@@ -123,22 +130,43 @@ fn object(objects: &Path, digest: &Digest) -> io::Result<std::path::PathBuf> {
     Ok(path)
 }
 
-fn run(parcel: &Parcel, folder: &Path, folders: &Folders, out: &Path, stop: StopSignals) -> io::Result<Report> {
-    let spec = with_devices(parcel);
+/// Slurm sends its signal to all processes of a job at once, so the task may be gone before we hear of it.
+fn may_be_of_a_stop(ending: &Ending) -> bool {
+    match ending {
+        Ending::Exit(code) => *code != 0,
+        Ending::Signal(_) | Ending::Incomplete(_) | Ending::Checkpointed => true,
+        _ => false,
+    }
+}
+
+/// Gives the report, and hears of signals to stop.
+fn run(
+    parcel: &Parcel,
+    folder: &Path,
+    folders: &Folders,
+    out: &Path,
+    stop: StopSignals,
+) -> io::Result<(Report, Receiver<()>)> {
+    let mut spec = with_devices(parcel);
+    let around = on_all_nodes(&mut spec);
     let attempt = spec.attempt;
     let secrets = secrets(folder);
     let mut options = Options::new(format!("{}#{attempt}", parcel.run));
     options.threads = 1;
-    options.keep_sandboxes = Keep::Always;
+    // What comes back is taken out of the sandbox, which goes with the node; a shared one stays and fills the disk.
+    options.keep_sandboxes = if parcel.shared.is_some() { Keep::Failed } else { Keep::Always };
+    options.around = around;
     options.secrets = Box::new(move |name| secrets.get(name).cloned().or_else(|| std::env::var(name).ok()));
     options.guard = Some(vec!["__guard".into(), options.run.clone()]);
     options.script = Some(vec!["__script".into()]);
     let (notices, received) = crossbeam_channel::unbounded();
     let launcher = Arc::new(Launcher::start(folders.clone(), options, move |notice| drop(notices.send(notice)))?);
     launcher.launch(vec![Box::new(spec)]);
+    let (stopping, stopped) = crossbeam_channel::unbounded();
     stop.then({
         let launcher = Arc::downgrade(&launcher);
         move || {
+            let _ = stopping.send(());
             if let Some(launcher) = launcher.upgrade() {
                 launcher.cancel(&[attempt], Ending::Preempted);
             }
@@ -154,7 +182,7 @@ fn run(parcel: &Parcel, folder: &Path, folders: &Folders, out: &Path, stop: Stop
         }
     });
     drop(launcher);
-    Ok(report.expect("a launcher answers for every attempt"))
+    Ok((report.expect("a launcher answers for every attempt"), stopped))
 }
 
 /// The site has chosen the devices, and says which by the variable that CUDA reads.
@@ -168,6 +196,24 @@ fn with_devices(parcel: &Parcel) -> tulpar_core::job::JobSpec {
         spec.node = node;
     }
     spec
+}
+
+/// Where Slurm gave several nodes it also starts a process on each, and needs its own variables for that.
+fn on_all_nodes(spec: &mut tulpar_core::job::JobSpec) -> Vec<String> {
+    let Some(request) = spec.request.as_ref().filter(|request| request.nodes > 1) else { return Vec::new() };
+    if spec.script.is_some() || std::env::var_os("SLURM_JOB_ID").is_none() {
+        return Vec::new();
+    }
+    let words = tulpar_core::slurm::script::gang(request);
+    let of_slurm =
+        std::env::vars_os().filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)));
+    let mut told: Vec<(String, String)> = of_slurm.filter(|(name, _)| name.starts_with("SLURM")).collect();
+    told.push(("TULPAR_NODES".into(), request.nodes.to_string()));
+    told.push(("TULPAR_FIRST_NODE".into(), spec.node.clone()));
+    for (name, value) in told {
+        spec.variables.entry(name).or_insert(value);
+    }
+    words
 }
 
 fn secrets(folder: &Path) -> BTreeMap<String, String> {

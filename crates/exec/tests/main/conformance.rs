@@ -1,4 +1,7 @@
 //! The contract of [`Executor`], as tests that every executor must pass. A new one adds a [`Place`].
+//!
+//! `TULPAR_PLACES=local,slurm` says where they run; the default is `local`. Where a site's nodes must see the files,
+//! `TMPDIR` says a folder that they see, and `TULPAR_LAUNCH` the program that jobs run.
 
 use crossbeam_channel::Receiver;
 use std::path::Path;
@@ -35,19 +38,25 @@ fn condor(folder: &Path) -> (Box<dyn Executor>, Receiver<Observation>) {
     (Box::new(executor), observations)
 }
 
-const PLACES: [(&str, Place); 3] = [("local", local), ("condor", condor), ("pilots", super::pilots::place)];
+fn slurm(folder: &Path) -> (Box<dyn Executor>, Receiver<Observation>) {
+    let (executor, observations) = super::slurm::start(folder, &super::slurm::queue());
+    (Box::new(executor), observations)
+}
+
+const PLACES: [(&str, Place); 4] =
+    [("local", local), ("condor", condor), ("pilots", super::pilots::place), ("slurm", slurm)];
 
 /// `TULPAR_PLACES=condor` takes the places of others; without it this machine is enough.
-fn places() -> Vec<(&'static str, Place)> {
+pub(crate) fn is_asked(place: &str) -> bool {
     let wanted = std::env::var("TULPAR_PLACES").unwrap_or_else(|_| "local,pilots".to_owned());
     let wanted: Vec<&str> = wanted.split(',').collect();
     for name in &wanted {
         assert!(PLACES.iter().any(|(known, _)| known == name), "no place is called `{name}`");
     }
-    PLACES.into_iter().filter(|(name, _)| wanted.contains(name)).collect()
+    wanted.contains(&place)
 }
 
-fn spec(job: u32, line: &str) -> Box<JobSpec> {
+pub(crate) fn spec(job: u32, line: &str) -> Box<JobSpec> {
     Box::new(JobSpec {
         attempt: AttemptId { job: JobId(job), n: 1 },
         name: format!("job{job}"),
@@ -70,19 +79,22 @@ fn spec(job: u32, line: &str) -> Box<JobSpec> {
     })
 }
 
+/// Sites may take their time to start something; a cluster of three nodes takes a minute for a thousand.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(240);
+
 /// What is said about attempts until this many have ended.
-fn hear(observations: &Receiver<Observation>, ends: usize) -> Vec<Observation> {
+pub(crate) fn hear(observations: &Receiver<Observation>, ends: usize) -> Vec<Observation> {
     let mut heard = Vec::new();
     let mut ended = 0;
     while ended < ends {
-        let observation = observations.recv_timeout(Duration::from_secs(60)).expect("an attempt ends within a minute");
+        let observation = observations.recv_timeout(PATIENCE).expect("an attempt ends in time");
         ended += usize::from(matches!(observation, Observation::Ended(..)));
         heard.push(observation);
     }
     heard
 }
 
-fn report_of(heard: &[Observation], job: u32) -> Report {
+pub(crate) fn report_of(heard: &[Observation], job: u32) -> Report {
     let found = heard.iter().find_map(|observation| match observation {
         Observation::Ended(attempt, report) if attempt.job == JobId(job) => Some((**report).clone()),
         _ => None,
@@ -91,7 +103,7 @@ fn report_of(heard: &[Observation], job: u32) -> Report {
 }
 
 fn on_every_place(test: impl Fn(&str, Box<dyn Executor>, Receiver<Observation>)) {
-    for (name, place) in places() {
+    for (name, place) in PLACES.iter().filter(|(name, _)| is_asked(name)) {
         let folder = tempfile::tempdir().unwrap();
         let (executor, observations) = place(folder.path());
         test(name, executor, observations);
