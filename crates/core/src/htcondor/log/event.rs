@@ -106,9 +106,10 @@ impl Event {
             }
             11 => Self::Unsuspended,
             12 => {
-                // Old logs have neither reason nor codes.
+                // Old logs have neither reason nor codes; newer ones have words for there being none.
                 let (code, subcode) = lines.iter().rev().find_map(|line| codes(line)).unwrap_or_default();
-                let reason = joined(texts(lines).into_iter().filter(|line| codes(line).is_none()).collect());
+                let says = |line: &String| codes(line).is_none() && line != "Reason unspecified";
+                let reason = joined(texts(lines).into_iter().filter(says).collect());
                 Self::Held { reason: reason.unwrap_or_default(), code, subcode }
             }
             13 => Self::Released { reason: joined(texts(lines)) },

@@ -197,6 +197,10 @@ fn the_smaller_entries_keep_what_they_say() {
             line("012", "Job was held.\n\tit said -1\n\tCode 45 Subcode -1000"),
             Event::Held { reason: text("it said -1"), code: 45, subcode: -1000 },
         ),
+        (
+            line("012", "Job was held.\n\tReason unspecified\n\tCode 1 Subcode 0"),
+            Event::Held { reason: String::new(), code: 1, subcode: 0 },
+        ),
         (line("012", "Job was held."), Event::Held { reason: String::new(), code: 0, subcode: 0 }),
         (line("013", "Job was released.\n\tby sci"), Event::Released { reason: Some(text("by sci")) }),
         (
