@@ -11,6 +11,7 @@ pub mod dax3;
 pub mod diagnostic;
 pub mod engine;
 pub mod event;
+pub mod export;
 pub mod htcondor;
 pub mod ids;
 pub mod job;

@@ -6,6 +6,7 @@ mod asynchrony;
 mod dagman;
 mod dax3;
 mod engine;
+mod export;
 mod golden;
 mod htcondor;
 mod lang;

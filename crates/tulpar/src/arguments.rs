@@ -64,7 +64,7 @@ pub(crate) enum Verb {
     Logs(LogsArguments),
     /// Show runs in figures: predicted, simulated and measured, and what held cores and GPUs when
     Report(ReportArguments),
-    /// Write a run with what was measured in a format that other systems read
+    /// Write a run with what was measured, or a workflow, so that other systems read or run it
     Export(ExportArguments),
     /// List the files that a run made
     Outputs(RunChoice),

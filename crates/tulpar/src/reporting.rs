@@ -1,7 +1,7 @@
 //! What can be typed about showing runs to others: reports and exports.
 
-use crate::arguments::RunName;
-use clap::{Args, ValueEnum};
+use crate::arguments::{RunName, WorkflowChoice};
+use clap::{Args, Subcommand, ValueEnum};
 use std::path::PathBuf;
 
 #[derive(Debug, Args)]
@@ -25,7 +25,11 @@ pub(crate) struct ReportArguments {
 }
 
 #[derive(Debug, Args)]
+#[command(args_conflicts_with_subcommands = true)]
 pub(crate) struct ExportArguments {
+    #[command(subcommand)]
+    pub(crate) system: Option<ExportSystem>,
+
     #[command(flatten)]
     pub(crate) run: RunName,
 
@@ -42,4 +46,24 @@ pub(crate) struct ExportArguments {
 pub(crate) enum ExportFormat {
     /// WfFormat 1.5 of WfCommons
     Wfformat,
+}
+
+/// A workflow for another system.
+#[derive(Debug, Subcommand)]
+pub(crate) enum ExportSystem {
+    /// Write a workflow as a DAG of HTCondor with submit files, to be run without Tulpar
+    Dagman(HandOverArguments),
+    /// Write a workflow as job arrays of Slurm, to be run without Tulpar
+    Slurm(HandOverArguments),
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "In place of FILE, the name of a run: its workflow and parameters")]
+pub(crate) struct HandOverArguments {
+    #[command(flatten)]
+    pub(crate) workflow: WorkflowChoice,
+
+    /// The folder to write; it must not exist, or be empty
+    #[arg(long, value_name = "DIR")]
+    pub(crate) to: PathBuf,
 }

@@ -12,6 +12,7 @@ mod main {
     mod demo;
     mod docs;
     mod failing;
+    mod handing_over;
     mod harness;
     mod help;
     mod living;

@@ -40,7 +40,7 @@ pub struct SubmitError {
 /// The right side of a command, escaped; or why there is none.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Value {
-    pub(super) text: Result<String, Unwritable>,
+    pub(crate) text: Result<String, Unwritable>,
     pub(super) after: After,
 }
 

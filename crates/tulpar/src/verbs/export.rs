@@ -1,6 +1,6 @@
-//! `tulpar export`: a run in the format of another community, with what was measured.
+//! `tulpar export`: a run in the format of another community, with what was measured; or a workflow for another system.
 
-use super::report;
+use super::{hand_over, report};
 use crate::failure::{Exit, Failure};
 use crate::replay::{self, Replayed, Standing};
 use crate::reporting::{ExportArguments, ExportFormat};
@@ -14,6 +14,9 @@ use tulpar_exec::folder::Project;
 use tulpar_report::{Measures, Timeline};
 
 pub(crate) fn export(folder: Option<&Path>, arguments: &ExportArguments) -> Result<ExitCode, Failure> {
+    if let Some(system) = &arguments.system {
+        return hand_over::hand_over(folder, system);
+    }
     let project = replay::project(folder)?;
     let run = project.run(arguments.run.run.as_deref())?;
     let mut timeline = Timeline::default();

@@ -11,6 +11,7 @@ mod explain;
 mod export;
 mod foreign;
 mod gc;
+mod hand_over;
 mod import;
 mod lineage;
 mod lint;

@@ -124,12 +124,12 @@ fn value(found: &Assignment, findings: &mut Vec<Diagnostic>) {
             findings.push(Diagnostic::error(UNUSED_COMMAND, span, message).help(help));
         }
         "requirements" | "rank" | "require_gpus" => expression(name, text, span, findings),
-        "periodic_hold" | "periodic_release" | "periodic_remove" | "on_exit_hold" | "on_exit_remove" => {
-            if ["NumHolds", "NumSystemHolds"].iter().any(|attribute| names(text, attribute)) {
-                let message = "`NumHolds` counts one hold two or three times: the limit is reached too early";
-                let help = "count what happened instead: `NumJobStarts < 5`, or look at `HoldReasonCode`";
-                findings.push(Diagnostic::warning(HOLDS, span, message).help(help));
-            }
+        "periodic_hold" | "periodic_release" | "periodic_remove" | "on_exit_hold" | "on_exit_remove"
+            if ["NumHolds", "NumSystemHolds"].iter().any(|attribute| names(text, attribute)) =>
+        {
+            let message = "`NumHolds` counts one hold two or three times: the limit is reached too early";
+            let help = "count what happened instead: `NumJobStarts < 5`, or look at `HoldReasonCode`";
+            findings.push(Diagnostic::warning(HOLDS, span, message).help(help));
         }
         "environment" => environment(text, span, findings),
         "arguments" => match quoting::arguments(text) {
@@ -150,11 +150,11 @@ fn value(found: &Assignment, findings: &mut Vec<Diagnostic>) {
         }
         "request_memory" => size(text, LEAST_MEMORY, "MB", span, findings),
         "request_disk" => size(text, LEAST_DISK, "KB", span, findings),
-        "gpus_minimum_capability" | "gpus_maximum_capability" => {
-            if !text.contains("$(") && text.trim().parse::<f64>().is_err() {
-                let message = format!("`{text}` is no capability; HTCondor accepts it, and no GPU ever matches");
-                findings.push(Diagnostic::error(VALUE, span, message).help("write a number like `8.0`"));
-            }
+        "gpus_minimum_capability" | "gpus_maximum_capability"
+            if !text.contains("$(") && text.trim().parse::<f64>().is_err() =>
+        {
+            let message = format!("`{text}` is no capability; HTCondor accepts it, and no GPU ever matches");
+            findings.push(Diagnostic::error(VALUE, span, message).help("write a number like `8.0`"));
         }
         "should_transfer_files" => one_of(found, &["yes", "no", "if_needed", "true", "false"], findings),
         "when_to_transfer_output" => {
@@ -311,7 +311,8 @@ fn requests(found: &Statements, in_dag: bool, findings: &mut Vec<Diagnostic>) {
     }
     let names = ["request_cpus", "request_memory", "request_disk"];
     let missing: Vec<&str> = names.into_iter().filter(|name| found.get(name).is_none()).collect();
-    if !missing.is_empty() && !(in_dag && found.get("executable").is_none()) {
+    let described = !in_dag || found.get("executable").is_some();
+    if described && !missing.is_empty() {
         let place = found.queues.first().map(|queue| queue.span).or(found.get("executable").map(|own| own.span));
         let list = missing.join("`, `");
         let message = format!("without `{list}` the job gets the pool's usual share, or is stopped for using more");

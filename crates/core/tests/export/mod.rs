@@ -1,0 +1,238 @@
+//! Workflows as DAGMan and Slurm get them: literal texts, and what cannot be said there.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use tulpar_core::export::{Bundle, ExportError, dagman, slurm};
+use tulpar_core::ids::Digest;
+use tulpar_core::plan::{Graph, Plan};
+use tulpar_core::workflow::{self, DataFile};
+
+/// The plan of a workflow, each of whose data entries is one file of that name.
+fn graph(text: &str) -> Graph {
+    let (workflow, findings) = workflow::read(text, &BTreeMap::new());
+    assert!(findings.iter().all(|finding| !finding.is_error()), "{findings:?}");
+    let workflow = workflow.expect("a workflow");
+    let file = |name: &str| DataFile {
+        path: format!("data/{name}"),
+        from: format!("/archive/{name}"),
+        size: 1,
+        digest: Digest([1; 32]),
+    };
+    let files = workflow.data.iter().map(|data| vec![file(&data.name)]).collect();
+    Graph::new(Arc::new(Plan::new(workflow, files, Default::default()))).expect("no circle")
+}
+
+fn text<'b>(bundle: &'b Bundle, path: &str) -> &'b str {
+    let names: Vec<&str> = bundle.files.iter().map(|file| file.path.as_str()).collect();
+    let file = bundle.files.iter().find(|file| file.path == path);
+    &file.unwrap_or_else(|| panic!("no {path} among {names:?}")).text
+}
+
+const STUDY: &str = "\
+workflow: study
+data: {labels: labels.csv}
+tasks:
+  train:
+    for: {rate: [0.1, 0.01]}
+    in: [labels]
+    out: {model: 'model {rate}.pt', notes: 'notes/{rate}/'}
+    gpus: 1
+    gpu_memory: 20 GiB
+    gpu_capability: 8.0
+    cpus: 2
+    memory: 4 GiB
+    disk: 2 GiB
+    time: 2 h
+    priority: 3
+    at_most: 1
+    retry: {times: 2, on: [failure]}
+    checkpoint: [state.pt]
+    env: {MODE: \"it's\"}
+    run: train {labels} --rate {rate} --out {model} --notes {notes}
+  best:
+    in: [train.model, train.notes]
+    out: {winner: winner.txt}
+    run: pick {model} {notes} > {winner}
+";
+
+#[test]
+fn a_dag_says_what_differs_and_in_which_order() {
+    let bundle = dagman(&graph(STUDY)).expect("can be exported");
+    let expected = r#"# study: run it with `condor_submit_dag workflow.dag`
+
+# train
+JOB train_0 train.sub
+VARS train_0 script="jobs/train/0.sh" inputs="data/labels" outputs="model 0.1.pt, .archives/train_0-notes.tar"
+RETRY train_0 2
+PRIORITY train_0 3
+CATEGORY train_0 limit_train
+SCRIPT POST train_0 unpack.sh $RETURN .archives/train_0-notes.tar
+JOB train_1 train.sub
+VARS train_1 script="jobs/train/1.sh" inputs="data/labels" outputs="model 0.01.pt, .archives/train_1-notes.tar"
+RETRY train_1 2
+PRIORITY train_1 3
+CATEGORY train_1 limit_train
+SCRIPT POST train_1 unpack.sh $RETURN .archives/train_1-notes.tar
+MAXJOBS limit_train 1
+
+# best
+JOB best best.sub
+VARS best script="jobs/best.sh" inputs=".archives/train_0-notes.tar, .archives/train_1-notes.tar, model 0.01.pt, model 0.1.pt" outputs="winner.txt"
+
+PARENT train_0 train_1 CHILD best
+"#;
+    assert_eq!(text(&bundle, "workflow.dag"), expected);
+    assert_eq!(
+        (bundle.links[0].path.as_str(), bundle.links[0].target.as_str()),
+        ("files/data/labels", "/archive/labels")
+    );
+    assert_eq!((bundle.jobs, bundle.notes.len()), (3, 0));
+}
+
+#[test]
+fn a_submit_description_asks_for_what_the_task_asked_for() {
+    let bundle = dagman(&graph(STUDY)).expect("can be exported");
+    let expected = "\
+# train: 2 jobs of a DAG; the DAG says what differs between them.
+executable = $(script)
+initialdir = files
+should_transfer_files = YES
+preserve_relative_paths = true
+transfer_input_files = $(inputs)
+transfer_output_files = $(outputs)
+when_to_transfer_output = ON_SUCCESS
+success_exit_code = 0
+max_retries = 0
+output = ../logs/$(JOB).out
+error = ../logs/$(JOB).err
+checkpoint_exit_code = 85
+transfer_checkpoint_files = state.pt
+request_cpus = 2
+request_memory = 4096MB
+request_disk = 2048MB
+request_gpus = 1
+gpus_minimum_memory = 20480MB
+gpus_minimum_capability = 8.0
+allowed_execute_duration = 7200
+queue 1
+";
+    assert_eq!(text(&bundle, "train.sub"), expected);
+    assert!(text(&bundle, "best.sub").contains("request_memory = 1024MB\n"));
+}
+
+#[test]
+fn scripts_pack_what_only_the_run_knows_and_unpack_it_where_it_is_read() {
+    let bundle = dagman(&graph(STUDY)).expect("can be exported");
+    let train = r#"#!/bin/bash
+# train[rate=0.1]
+# It finds its inputs where it starts, and leaves its outputs there.
+set -e
+export MODE='it'\''s'
+mkdir -p .archives notes/0.1
+(
+train data/labels --rate 0.1 --out 'model 0.1.pt' --notes notes/0.1
+)
+[ -e 'model 0.1.pt' ] || { echo 'model 0.1.pt' was not made >&2; exit 1; }
+mapfile -t made < <(find notes/0.1 -type f | LC_ALL=C sort)
+printf '%s\n' "${made[@]}" | sed '/^$/d' | tar -cf .archives/train_0-notes.tar --verbatim-files-from -T -
+"#;
+    assert_eq!(text(&bundle, "jobs/train/0.sh"), train);
+    let best = text(&bundle, "jobs/best.sh");
+    assert!(best.contains("mapfile -t files_1 < <(tar --quoting-style=literal -xvf .archives/train_1-notes.tar)\n"));
+    assert!(
+        best.contains("pick 'model 0.1.pt' 'model 0.01.pt' \"${files_0[@]}\" \"${files_1[@]}\" > winner.txt\n"),
+        "{best}"
+    );
+}
+
+#[test]
+fn slurm_gets_an_array_a_task_set_chained_by_dependencies() {
+    let bundle = slurm(&graph(STUDY)).expect("can be exported");
+    let submit = r#"#!/bin/bash
+# study: submits every task set, each after those that it needs.
+set -e
+cd "$(dirname "$0")"
+set0_train=
+set0_train+=:$(sbatch --parsable --array=0-1%1 train.sbatch)
+echo "train$set0_train"
+set1_best=:$(sbatch --parsable --kill-on-invalid-dep=yes --dependency="afterok$set0_train" best.sbatch)
+echo "best$set1_best"
+"#;
+    assert_eq!(text(&bundle, "submit.sh"), submit);
+    let batch = r#"#!/bin/bash
+# train
+#SBATCH --job-name=train
+#SBATCH --output=logs/train-%A_%a.out
+#SBATCH --nodes=1
+#SBATCH --ntasks-per-node=1
+#SBATCH --cpus-per-task=2
+#SBATCH --mem=4096M
+#SBATCH --gres=gpu:1
+# It needs GPUs with at least 21.5 GB and capability 8.0: name a type, --gres=gpu:TYPE:1
+#SBATCH --time=120
+exec ./run.sh "jobs/train/$((SLURM_ARRAY_TASK_ID + ${OFFSET:-0}))" 3
+"#;
+    assert_eq!(text(&bundle, "train.sbatch"), batch);
+    assert_eq!(text(&bundle, "jobs/train/1.out"), "model 0.01.pt\n.archives/train_1-notes.tar\n");
+}
+
+#[test]
+fn jobs_that_wait_for_their_own_number_alone_start_without_the_others() {
+    let pairs = "\
+workflow: pairs
+tasks:
+  first: {for: {part: 1..3}, out: {a: 'a{part}.txt'}, run: 'echo {part} > {a}'}
+  second: {for: {part: 1..3}, in: [first.a], out: {b: 'b{part}.txt'}, run: 'cat {a} > {b}'}
+";
+    assert!(
+        text(&slurm(&graph(pairs)).expect("exported"), "submit.sh").contains("--dependency=\"aftercorr$set0_first\"")
+    );
+    let many = pairs.replace("1..3", "1..2500");
+    let bundle = slurm(&graph(&many)).expect("exported");
+    let submit = text(&bundle, "submit.sh");
+    assert!(submit.contains("sbatch --parsable --array=0-499 --export=ALL,OFFSET=2000 --kill-on-invalid-dep=yes --dependency=\"afterok$set0_first\""), "{submit}");
+    let dag = dagman(&graph(&many)).expect("exported");
+    assert!(text(&dag, "workflow.dag").contains("PARENT first_2499 CHILD second_2499\n"));
+}
+
+#[test]
+fn secrets_come_from_files_and_patterns_of_checkpoints_are_packed() {
+    let bundle = dagman(&graph(
+        "\
+workflow: w
+tasks:
+  a:
+    secrets: [API_TOKEN]
+    checkpoint: ['states/*.pt']
+    out: {x: x.txt, extra: {path: extra.txt, optional: true}}
+    run: use > {x}
+",
+    ))
+    .expect("exported");
+    let script = text(&bundle, "jobs/a.sh");
+    assert!(script.contains("export API_TOKEN=\"$(cat secrets/API_TOKEN)\"\n"), "{script}");
+    assert!(script.contains("[ ! -e checkpoint.tar ] || tar -xf checkpoint.tar\n"), "{script}");
+    assert!(script.contains("  tar -cf checkpoint.tar -- states/*.pt\n"), "{script}");
+    assert!(script.contains("made=(extra.txt)\nshopt -u nullglob globstar\n[ -e extra.txt ] || made=()\n"), "{script}");
+    assert!(text(&bundle, "a.sub").contains("transfer_checkpoint_files = checkpoint.tar\n"));
+    assert!(text(&bundle, "workflow.dag").contains("inputs=\"secrets/API_TOKEN\""));
+    assert!(text(&bundle, "README.md").contains("printf %s \"$API_TOKEN\" > files/secrets/API_TOKEN\n"));
+}
+
+#[test]
+fn what_needs_an_engine_beside_it_is_refused_with_its_reason() {
+    let refused = |text: &str| match dagman(&graph(text)) {
+        Err(ExportError::Refused(reasons)) => reasons.join("; "),
+        other => panic!("{other:?}"),
+    };
+    let head = "workflow: w\ntasks:\n  a: {out: {files: 'f/*.txt', one: one.txt}, run: make}\n";
+    let dynamic = format!("{head}  b: {{for: {{file: a.files}}, run: 'use {{file}}'}}\n");
+    assert_eq!(refused(&dynamic), "`b` has as many tasks as others leave files, which is known only while it runs");
+    let counted = format!("{head}  b: {{in: [a.files], run: 'use {{files.count}}'}}\n");
+    assert_eq!(refused(&counted), "`b`: its command has `{files.count}`, which is known only when the files are there");
+    let comma = "workflow: w\ntasks:\n  a: {out: {x: 'a,b.txt'}, run: 'echo > {x}'}\n";
+    assert!(refused(comma).contains("`a,b.txt` has a comma"), "{}", refused(comma));
+    assert!(slurm(&graph(comma)).is_ok());
+    let gang = "workflow: w\ntasks:\n  a: {nodes: 2, run: 'true'}\n";
+    assert!(refused(gang).contains("several nodes"), "{}", refused(gang));
+}
