@@ -47,6 +47,9 @@ pub struct Site {
     /// How it behaves, for simulations of it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model: Option<SiteModel>,
+    /// How long pilots may stay, where nodes are pilots.
+    #[serde(default, with = "micros_if_any", skip_serializing_if = "Option::is_none")]
+    pub pilot_time: Option<Duration>,
     /// Another system decides there which job runs where.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub queue: Option<Queue>,
@@ -80,10 +83,21 @@ fn is_zero(value: &u32) -> bool {
 }
 
 impl Site {
+    /// The site as a number of equal pilots: jobs that stay, and that Tulpar packs with tasks itself.
+    pub fn as_pilots(&self, count: u32, capacity: &Capacity, time: Option<Duration>) -> Site {
+        let width = count.to_string().len();
+        let pilot = |number: u32| Node {
+            name: format!("pilot-{number:0width$}"),
+            capacity: capacity.clone(),
+            kind: NodeKind::Pilot,
+        };
+        Site { nodes: (1..=count).map(pilot).collect(), pilot_time: time, ..self.clone() }
+    }
+
     /// The site as an engine sees it that really runs there: a queue is one node that takes jobs, not its machines.
     pub fn for_running(&self) -> Site {
         let Some(queue) = &self.queue else { return self.clone() };
-        if self.nodes.iter().any(|node| matches!(node.kind, NodeKind::Queue(_))) {
+        if self.nodes.iter().any(|node| node.kind != NodeKind::Fixed) {
             return self.clone();
         }
         let most = |of: fn(&Capacity) -> u64| self.nodes.iter().map(|node| of(&node.capacity)).max();

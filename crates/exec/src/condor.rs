@@ -5,10 +5,12 @@
 
 mod describe;
 mod follow;
+mod supply;
 mod tools;
 mod work;
 
 pub use describe::{Shape, describe};
+pub use supply::CondorSupply;
 pub use tools::{CondorError, pool};
 
 use crate::executor::{Executor, Observation};

@@ -1,5 +1,6 @@
 //! What can be typed, and its help. One definition gives parsing, help text and shell completion.
 
+use crate::pilots::PilotArguments;
 use crate::planning::PlanningArguments;
 use crate::prediction::PredictArguments;
 use crate::reporting::{ExportArguments, ReportArguments};
@@ -279,6 +280,9 @@ pub(crate) struct RunArguments {
     pub(crate) json: bool,
 
     // Headings hold until the next one: whatever has one comes last.
+    #[command(flatten)]
+    pub(crate) pilots: PilotArguments,
+
     #[command(flatten)]
     pub(crate) scheduling: SchedulingArguments,
 

@@ -8,13 +8,14 @@ use std::path::{Path, PathBuf};
 use tulpar_core::catalogue::DataConfiguration;
 use tulpar_core::engine::Engine;
 use tulpar_core::htcondor::pool::Pool;
-use tulpar_core::ids::AttemptId;
+use tulpar_core::ids::{AttemptId, NodeId};
 use tulpar_core::site::{NodeKind, Queue, Site, System};
 use tulpar_exec::both::Both;
 use tulpar_exec::condor::{self, Condor, CondorError};
 use tulpar_exec::executor::{Executor, Observation};
 use tulpar_exec::folder::{Project, RunFolder};
 use tulpar_exec::local::{self, Local};
+use tulpar_exec::pilots::{self, LocalSupply, PilotNode, Pilots, Supply};
 use tulpar_exec::remote::{Files, Remote};
 
 type Started = (Box<dyn Executor>, Receiver<Observation>);
@@ -25,13 +26,15 @@ pub(crate) fn start(
     engine: &Engine,
     options: tulpar_launch::Options,
 ) -> Result<Started, Failure> {
+    let site = &engine.plan().site;
+    if site.nodes.iter().any(|node| node.kind == NodeKind::Pilot) {
+        return start_pilots(project, folder, site);
+    }
     let (local, observations) = Local::start(local::folders(project, folder), options).map_err(Failure::Launch)?;
     let here: Started = (Box::new(local), observations);
-    let site = &engine.plan().site;
     let Some(queue) = &site.queue else { return Ok(here) };
-    let is_queue = |node: &tulpar_core::ids::NodeId| {
-        site.nodes.get(node.index()).is_some_and(|node| matches!(node.kind, NodeKind::Queue(_)))
-    };
+    let is_queue =
+        |node: &NodeId| site.nodes.get(node.index()).is_some_and(|node| matches!(node.kind, NodeKind::Queue(_)));
     let queued: BTreeSet<AttemptId> = engine
         .live()
         .filter(|(_, placement, _)| placement.nodes.iter().any(|share| is_queue(&share.node)))
@@ -41,6 +44,32 @@ pub(crate) fn start(
     let queue = start_queue(remote, queue.clone(), site)?;
     let (both, observations) = Both::new(here, queue, queued);
     Ok((Box::new(both), observations))
+}
+
+fn start_pilots(project: &Project, folder: &RunFolder, site: &Site) -> Result<Started, Failure> {
+    let remote = Remote::new(project.clone(), folder.clone(), Box::new(settings::secret));
+    let launch = launch_program()?;
+    let supply: Box<dyn Supply> = match &site.queue {
+        None => {
+            let folder = pilots::folder(&folder.path).join("local");
+            Box::new(LocalSupply::new(launch, Vec::new(), &folder, project.root()).map_err(Failure::Launch)?)
+        }
+        Some(queue) => match queue.system {
+            System::Htcondor => Box::new(condor::CondorSupply::new(queue.clone(), launch, &folder.path)?),
+            System::Slurm => {
+                return Err(Failure::Site { message: "pilots in Slurm are not there yet".to_owned(), hint: None });
+            }
+        },
+    };
+    let nodes = site.nodes.iter().enumerate().map(|(index, node)| PilotNode {
+        id: NodeId::from(index),
+        name: node.name.clone(),
+        capacity: node.capacity.clone(),
+    });
+    let options = pilots::Options { wall: site.pilot_time, supply: Some(supply), ..pilots::Options::default() };
+    let started = Pilots::start(remote, nodes.collect(), options);
+    let (pilots, observations) = started.map_err(|error| Failure::Site { message: error.to_string(), hint: None })?;
+    Ok((Box::new(pilots), observations))
 }
 
 fn start_queue(remote: Remote, queue: Queue, site: &Site) -> Result<Started, Failure> {

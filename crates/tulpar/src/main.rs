@@ -10,6 +10,7 @@ mod failure;
 mod findings;
 mod forecast;
 mod history;
+mod pilots;
 mod planning;
 mod prediction;
 mod print;

@@ -100,7 +100,7 @@ fn sent(description: Description, shape: &Shape) -> Description {
     }
 }
 
-fn requests(description: Description, request: &Request, input_bytes: u64) -> Description {
+pub(super) fn requests(description: Description, request: &Request, input_bytes: u64) -> Description {
     let memory = match request.memory.0 {
         0 => USUAL_MEMORY_MB,
         bytes => bytes.div_ceil(MEBIBYTE),

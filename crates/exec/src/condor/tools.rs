@@ -2,6 +2,7 @@
 //! something after it.
 
 use serde_json::{Map, Value};
+use std::collections::BTreeMap;
 use std::io;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
@@ -101,13 +102,29 @@ pub(super) fn queue(run_tag: &str) -> Result<Vec<Queued>, CondorError> {
     let constraint = format!("TulparRun == {}", literal(run_tag));
     let wanted = "ClusterId,ProcId,JobStatus,TulparAttempt,HoldReason,HoldReasonCode,HoldReasonSubCode";
     let text = run("condor_q", &["-json", "-attributes", wanted, "-constraint", &constraint])?;
-    let unreadable = |problem: String| CondorError::Unreadable { command: "condor_q", problem };
-    // An empty queue prints nothing, not an empty list.
-    let ads: Vec<Map<String, Value>> = match text.trim().is_empty() {
-        true => Vec::new(),
-        false => serde_json::from_str(&text).map_err(|error| unreadable(error.to_string()))?,
+    Ok(ads(&text)?.iter().filter_map(queued).collect())
+}
+
+/// Jobs in the queue whose attribute `of` is this text, by their attribute `name`. Those that are being removed are gone.
+pub(super) fn named_jobs(of: &str, text: &str, name: &str) -> Result<BTreeMap<String, JobId>, CondorError> {
+    let constraint = format!("{of} == {} && JobStatus != 3 && JobStatus != 4", literal(text));
+    let wanted = format!("ClusterId,ProcId,{name}");
+    let text = run("condor_q", &["-json", "-attributes", &wanted, "-constraint", &constraint])?;
+    let ads = ads(&text)?;
+    let job = |ad: &Map<String, Value>| {
+        let number = |key: &str| ad.get(key)?.as_i64();
+        Some((ad.get(name)?.as_str()?.to_owned(), (number("ClusterId")?, number("ProcId")? as i32)))
     };
-    Ok(ads.iter().filter_map(queued).collect())
+    Ok(ads.iter().filter_map(job).collect())
+}
+
+/// An empty queue prints nothing, not an empty list.
+fn ads(text: &str) -> Result<Vec<Map<String, Value>>, CondorError> {
+    if text.trim().is_empty() {
+        return Ok(Vec::new());
+    }
+    let unreadable = |problem: String| CondorError::Unreadable { command: "condor_q", problem };
+    serde_json::from_str(text).map_err(|error| unreadable(error.to_string()))
 }
 
 fn queued(ad: &Map<String, Value>) -> Option<Queued> {

@@ -57,7 +57,7 @@ pub(crate) fn run(folder: Option<&Path>, arguments: &RunArguments) -> Result<Exi
     }
     forecast::keep(&run, &plan, &policy);
     let mut plan = Arc::unwrap_or_clone(plan);
-    plan.site = plan.site.for_running();
+    plan.site = arguments.pilots.site(&plan.site)?;
     run.save(&SavedRun { version: VERSION.into(), workflow_file, policy, plan })?;
     if arguments.detach {
         return detach(&project, &run, &arguments.launch);
