@@ -71,8 +71,14 @@ impl<'a> Checkpoints<'a> {
         Ok(())
     }
 
-    /// Saves what the patterns find in a sandbox; nothing found leaves the earlier set as it is.
-    pub(crate) fn save(&self, n: u32, work: &Path) -> io::Result<bool> {
+    /// Whether a checkpoint was written since then, in the sandbox or in the folder of the job's own.
+    pub(crate) fn touched_since(&self, work: &Path, time: SystemTime) -> bool {
+        let own = files_below(&self.shared_folder(), "", &|_| true).unwrap_or_default();
+        let found = self.found(work).unwrap_or_default();
+        found.iter().chain(&own).any(|(_, modified)| *modified >= time)
+    }
+
+    fn found(&self, work: &Path) -> io::Result<Vec<Aged>> {
         let mut found = Vec::new();
         for pattern in &self.declared.files {
             let Some(matcher) = glob(pattern.trim_end_matches('/')) else { continue };
@@ -84,6 +90,12 @@ impl<'a> Checkpoints<'a> {
         }
         found.sort();
         found.dedup();
+        Ok(found)
+    }
+
+    /// Saves what the patterns find in a sandbox; nothing found leaves the earlier set as it is.
+    pub(crate) fn save(&self, n: u32, work: &Path) -> io::Result<bool> {
+        let mut found = self.found(work)?;
         if !found.is_empty() {
             // An input that a pattern happens to match would come back in the way of itself.
             let inputs: HashSet<&str> =
@@ -238,7 +250,7 @@ mod tests {
     }
 
     fn declared(files: &[&str], keep: Option<u32>, best: Best) -> Checkpoint {
-        Checkpoint { files: files.iter().map(|file| (*file).to_owned()).collect(), keep, best }
+        Checkpoint { files: files.iter().map(|file| (*file).to_owned()).collect(), keep, best, every: None }
     }
 
     #[test]

@@ -25,11 +25,15 @@ pub(crate) fn finish(shared: &Shared, mut running: Box<Running>, conclusions: &S
     if running.killed {
         remove_container(running.remove_container.take());
     }
-    let ending = ending(&running);
+    let mut ending = ending(&running);
     if running.spec.script.is_some() {
         return finish_script(shared, *running, ending);
     }
     let collected = if ending.is_success() { collect_outputs(shared, &running) } else { Ok(Vec::new()) };
+    if running.stop == Some(Ending::Checkpointed) && !went_on(shared, &running) {
+        // Continued again and again it would never end.
+        ending = Ending::Walltime;
+    }
     // Before the outputs are moved away: a file may be both.
     save_checkpoint(shared, &running);
     match collected {
@@ -107,6 +111,13 @@ fn collect_outputs(shared: &Shared, running: &Running) -> Result<Vec<collect::Fo
         },
         Err(error) => Err(Ending::Refused(error.to_string())),
     }
+}
+
+/// It saved something of its state since it started.
+fn went_on(shared: &Shared, running: &Running) -> bool {
+    let checkpoints = Checkpoints::of(&shared.folders.checkpoints, &shared.folders.attempts, &running.spec);
+    let started = std::time::UNIX_EPOCH + std::time::Duration::from_micros(running.started.0);
+    checkpoints.is_some_and(|checkpoints| checkpoints.touched_since(&running.folder.join("work"), started))
 }
 
 /// After every ending. A checkpoint that cannot be saved is a loss of time, not of the attempt.

@@ -95,7 +95,18 @@ impl Table {
 
 impl Running {
     pub(crate) fn deadline(&self) -> Option<Instant> {
-        self.clock.checked_add(self.spec.limits.time?)
+        self.clock.checked_add(self.limit()?.0)
+    }
+
+    /// How long it may run, and what that is then called.
+    pub(crate) fn limit(&self) -> Option<(Duration, Ending)> {
+        let slice = self.spec.checkpoint.as_ref().and_then(|checkpoint| checkpoint.every);
+        match (self.spec.limits.time, slice) {
+            (Some(time), Some(slice)) if time <= slice => Some((time, Ending::Walltime)),
+            (_, Some(slice)) => Some((slice, Ending::Checkpointed)),
+            (Some(time), None) => Some((time, Ending::Walltime)),
+            (None, None) => None,
+        }
     }
 
     /// The group while the main process holds its number, else nobody: it might be another's by now.

@@ -223,7 +223,10 @@ impl Watch<'_> {
         {
             table.alarms.pop_first();
             match alarm {
-                Alarm::Walltime => table.stop(serial, Ending::Walltime, now),
+                Alarm::Walltime => {
+                    let limit = table.running.get(&serial).and_then(Running::limit);
+                    table.stop(serial, limit.map_or(Ending::Walltime, |(_, ending)| ending), now);
+                }
                 Alarm::Kill => table.kill(serial, now),
                 Alarm::GiveUp => {
                     if let Some(running) = table.running.get_mut(&serial)

@@ -62,7 +62,8 @@ pub(super) fn settings(node: &Node, values: &mut Values<'_, '_>) -> Settings {
     if let Some(list) = values.get("transfer_checkpoint_files") {
         let files: Vec<String> =
             list.split(',').map(|file| file.trim().to_owned()).filter(|file| !file.is_empty()).collect();
-        settings.checkpoint = (!files.is_empty()).then(|| Checkpoint { files, keep: None, best: Default::default() });
+        settings.checkpoint =
+            (!files.is_empty()).then(|| Checkpoint { files, keep: None, best: Default::default(), every: None });
     }
     for key in NAMED {
         if let Some(value) = values.get(key) {

@@ -3,6 +3,7 @@
 
 use super::Template;
 use crate::resources::Request;
+use crate::units::micros_if_any;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -281,6 +282,9 @@ pub struct Checkpoint {
     pub keep: Option<u32>,
     #[serde(default)]
     pub best: Best,
+    /// After so long it is told to save its state and is continued by another attempt: shorter jobs find more places.
+    #[serde(default, with = "micros_if_any", skip_serializing_if = "Option::is_none")]
+    pub every: Option<Duration>,
 }
 
 /// Which checkpoint files are worth keeping.

@@ -380,7 +380,7 @@ fn factor(reader: &mut Reader, key: &str, node: Node<'_>) -> Option<u32> {
 }
 
 fn checkpoint(reader: &mut Reader, key: Node<'_>, node: Node<'_>) -> Option<Option<Checkpoint>> {
-    let mut checkpoint = Checkpoint { files: Vec::new(), keep: None, best: Best::default() };
+    let mut checkpoint = Checkpoint { files: Vec::new(), keep: None, best: Best::default(), every: None };
     let mut files = Some(node);
     if matches!(node.kind(), Kind::Mapping) {
         files = None;
@@ -388,6 +388,10 @@ fn checkpoint(reader: &mut Reader, key: Node<'_>, node: Node<'_>) -> Option<Opti
             match key.text() {
                 Some("files") => files = Some(value),
                 Some("keep") => checkpoint.keep = count(reader, "keep", value),
+                Some("every") => {
+                    let read = reader.quantity(value, "every", parse_duration, DURATION_ACCEPTED, TIME_UNITS);
+                    checkpoint.every = read.filter(|time| !time.is_zero());
+                }
                 Some("best") => {
                     checkpoint.best = match reader.text(value, "`best`") {
                         Some("smallest") => Best::Smallest,

@@ -208,6 +208,9 @@ fn checkpoint(checkpoint: &Checkpoint) -> String {
     if let Some(keep) = checkpoint.keep {
         parts.push(format!("keep: {keep}"));
     }
+    if let Some(every) = checkpoint.every {
+        parts.push(format!("every: {}", duration(every)));
+    }
     match checkpoint.best {
         Best::Newest => {}
         Best::Smallest => parts.push("best: smallest".to_owned()),

@@ -14,7 +14,9 @@ use tulpar_core::site::Queue;
 pub struct Shape {
     pub request: Request,
     pub container: Option<String>,
-    /// The task saves its state, and can be taken up again.
+    /// The task saves its state: what it has goes with it when it is evicted.
+    pub saves: bool,
+    /// Having saved its state it is started again by the site itself.
     pub continues: bool,
     /// What a task gets to save its state before it is killed.
     pub grace: Duration,
@@ -77,7 +79,7 @@ pub fn describe(shape: &Shape, queue: &Queue, files: Files, input_bytes: u64, pa
             None => description.set(key, Value::plain(value)),
         };
     }
-    if shape.continues && class.is_some_and(|class| class.lines.iter().any(|(key, _)| key == "+WantGPULab")) {
+    if shape.saves && class.is_some_and(|class| class.lines.iter().any(|(key, _)| key == "+WantGPULab")) {
         // Whoever can be evicted without loss may use what is free for a while.
         description = description.custom("is_resumable", true);
     }
@@ -90,13 +92,12 @@ fn sent(description: Description, shape: &Shape) -> Description {
         .set("should_transfer_files", "YES")
         .set("transfer_input_files", Value::reference("inputs"))
         .set("transfer_output_files", parcel::OUT);
+    // The folder is there from the start, so that an eviction always finds it.
+    let when = if shape.saves { "ON_EXIT_OR_EVICT" } else { "ON_EXIT" };
+    let description = description.set("when_to_transfer_output", when);
     match shape.continues {
-        false => description.set("when_to_transfer_output", "ON_EXIT"),
-        // The folder is there from the start, so that an eviction always finds it.
-        true => description
-            .set("when_to_transfer_output", "ON_EXIT_OR_EVICT")
-            .set("checkpoint_exit_code", 85)
-            .set("transfer_checkpoint_files", parcel::OUT),
+        false => description,
+        true => description.set("checkpoint_exit_code", 85).set("transfer_checkpoint_files", parcel::OUT),
     }
 }
 

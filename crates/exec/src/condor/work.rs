@@ -168,14 +168,28 @@ impl Work {
 
     /// What the site must know of a job, and the job as `launch` sees it there.
     fn shape(&self, mut spec: JobSpec) -> (Shape, JobSpec) {
-        let request = spec.request.as_deref().cloned().unwrap_or_default();
+        let mut request = spec.request.as_deref().cloned().unwrap_or_default();
+        let grace = spec.limits.grace.unwrap_or(Duration::from_secs(10));
+        let every = spec.checkpoint.as_ref().and_then(|checkpoint| checkpoint.every);
+        if let Some(every) = every {
+            // Each part is a job of its own, and as short as it says.
+            request.time = Some(request.time.map_or(every + grace, |time| time.min(every + grace)));
+        }
         // HTCondor starts containers itself, and `launch` inside them.
         let container = spec.container.take().map(|image| match image.contains("://") {
             true => image,
             false => self.remote.root().join(image).display().to_string(),
         });
-        let grace = spec.limits.grace.unwrap_or(Duration::from_secs(10));
-        (Shape { request, container, continues: spec.checkpoint.is_some(), grace }, spec)
+        (
+            Shape {
+                request,
+                container,
+                saves: spec.checkpoint.is_some(),
+                continues: spec.checkpoint.is_some() && every.is_none(),
+                grace,
+            },
+            spec,
+        )
     }
 
     fn write(&self, shape: &Shape, members: &[(AttemptId, Sending, u64)]) -> Result<PathBuf, String> {

@@ -145,7 +145,7 @@ fn a_requeued_attempt_goes_on_from_its_checkpoint() {
     // It saves on the signal, and the second start finds what the first saved.
     let line = "test -e state && { cat state >&2; exit 3; }; trap 'echo saved > state; exit 85' TERM; while true; do sleep 0.1 || true; done";
     let mut spec = asking(1, line, Request::default());
-    spec.checkpoint = Some(Checkpoint { files: vec!["state".into()], keep: None, best: Best::default() });
+    spec.checkpoint = Some(Checkpoint { files: vec!["state".into()], keep: None, best: Best::default(), every: None });
     executor.submit(vec![spec]);
     hear_until(&observations, started(1));
     let job = job_name(folder.path());

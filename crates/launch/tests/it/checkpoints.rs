@@ -6,7 +6,8 @@ use tulpar_core::workflow::{Best, Checkpoint};
 fn keeping(n: u32, line: &str) -> JobSpec {
     let mut spec = shell(line);
     spec.attempt = attempt(4, n);
-    spec.checkpoint = Some(Checkpoint { files: vec!["*.ckpt".into()], keep: Some(2), best: Best::Largest });
+    spec.checkpoint =
+        Some(Checkpoint { files: vec!["*.ckpt".into()], keep: Some(2), best: Best::Largest, every: None });
     spec
 }
 

@@ -146,7 +146,7 @@ fn an_attempt_is_ended_at_its_time_limit_and_the_next_one_asks_for_more() {
 
 fn with_checkpoints(mut task: Task) -> Task {
     let mut settings = (*task.settings).clone();
-    settings.checkpoint = Some(Checkpoint { files: vec!["state".into()], keep: None, best: Best::Newest });
+    settings.checkpoint = Some(Checkpoint { files: vec!["state".into()], keep: None, best: Best::Newest, every: None });
     task.settings = Arc::new(settings);
     task
 }

@@ -178,7 +178,8 @@ impl<'m> SettingsOf<'m> {
             .collect();
         files.sort();
         files.dedup();
-        settings.checkpoint = (!files.is_empty()).then(|| Checkpoint { files, keep: None, best: Default::default() });
+        settings.checkpoint =
+            (!files.is_empty()).then(|| Checkpoint { files, keep: None, best: Default::default(), every: None });
         settings
     }
 
