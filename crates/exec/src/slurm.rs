@@ -4,11 +4,14 @@
 //! Three threads: one submits (`sbatch` may wait for minutes), one asks Slurm's commands, and one, which waits for
 //! neither, knows where every attempt stands. What must survive a crash is in files, see `batches`.
 
+mod ask;
 mod batches;
 mod endings;
 mod follow;
+mod listen;
 mod recover;
 mod submit;
+mod table;
 mod tools;
 
 use crate::executor::{Executor, Observation};

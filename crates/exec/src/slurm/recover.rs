@@ -4,7 +4,9 @@
 //! it could write the number down. A batch that Slurm does not know is made void, so that an `sbatch` that is still
 //! under way somewhere can start nothing. Jobs that nobody waits for any more are cancelled.
 
-use super::follow::{Ask, Batch, Follower, Stage, Task};
+use super::ask::Ask;
+use super::follow::Follower;
+use super::table::{Batch, Stage, Task};
 use std::collections::{BTreeMap, HashMap};
 use std::time::Duration;
 use tulpar_core::ids::AttemptId;

@@ -4,11 +4,11 @@ use super::conformance::{PATIENCE, hear, is_asked, report_of, spec};
 use crossbeam_channel::Receiver;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use tulpar_core::ids::{AttemptId, JobId};
-use tulpar_core::job::{Ending, JobSpec};
+use tulpar_core::ids::{AttemptId, Digest, JobId};
+use tulpar_core::job::{Ending, JobSpec, OutputSpec};
 use tulpar_core::resources::Request;
 use tulpar_core::site::{Queue, System};
-use tulpar_core::workflow::{Best, Checkpoint};
+use tulpar_core::workflow::{Best, Checkpoint, OutputKind};
 use tulpar_exec::executor::{Executor, Observation};
 use tulpar_exec::folder::Project;
 use tulpar_exec::remote::Remote;
@@ -127,13 +127,19 @@ fn a_task_on_two_nodes_runs_once_on_each() {
     let Some(folder) = here() else { return };
     let (executor, observations) = start(folder.path(), &queue());
     let mut executor = Box::new(executor);
-    let line = "echo \"$TULPAR_NODE of $TULPAR_NODES on $SLURMD_NODENAME, first $TULPAR_FIRST_NODE\" >&2; test $TULPAR_NODE = 0 && sleep 1; exit 1";
-    executor.submit(vec![asking(1, line, Request { nodes: 2, ..Request::default() })]);
+    let line = "test -n \"$TULPAR_FIRST_NODE\" && echo \"$TULPAR_NODE of $TULPAR_NODES\" > rank-$TULPAR_NODE";
+    let mut spec = asking(1, line, Request { nodes: 2, ..Request::default() });
+    let output = |path: &str| OutputSpec {
+        name: path.replace('-', "_"),
+        path: path.into(),
+        kind: OutputKind::File,
+        optional: false,
+    };
+    spec.outputs = vec![output("rank-0"), output("rank-1")];
+    executor.submit(vec![spec]);
     let heard = hear(&observations, 1);
-    let report = report_of(&heard, 1);
-    let mut lines: Vec<&str> = report.stderr_tail.lines().filter(|line| line.contains(" of 2 on n")).collect();
-    lines.sort_unstable();
-    assert!(matches!(lines[..], [zero, one] if zero.starts_with("0 ") && one.starts_with("1 ")), "{heard:?}");
+    let digests: Vec<Digest> = report_of(&heard, 1).outputs.iter().map(|output| output.digest).collect();
+    assert_eq!(digests, [Digest::of(b"0 of 2\n"), Digest::of(b"1 of 2\n")], "{heard:?}");
     executor.shutdown();
 }
 
@@ -224,4 +230,158 @@ fn nothing_stays_in_the_queue_after_the_end() {
     hear_until(&observations, |observation| matches!(observation, Observation::Started(_)));
     executor.shutdown();
     assert_eq!(in_queue(folder.path()), 0);
+}
+
+/// Runs a test of this file again in a process of its own, with other variables: to be killed, or to see another PATH.
+fn again(test: &str, variables: &[(&str, &str)]) -> std::process::ExitStatus {
+    let program = std::env::current_exe().unwrap();
+    let mut command = Command::new(program);
+    command.args(["--exact", &format!("main::slurm::{test}"), "--nocapture"]).env("TULPAR_SLURM_AGAIN", "1");
+    command.envs(variables.iter().copied()).status().unwrap()
+}
+
+fn is_again() -> bool {
+    std::env::var_os("TULPAR_SLURM_AGAIN").is_some()
+}
+
+/// A driver that dies at a point of its way, and what the next one finds. Gives how often each of three tasks ran.
+fn killed_at(point: &str, test: &str) -> Option<(Vec<Ending>, Vec<usize>)> {
+    if is_again() {
+        let folder = PathBuf::from(std::env::var_os("TULPAR_SLURM_FOLDER").unwrap());
+        let (mut executor, observations) = start(&folder, &queue());
+        let line = |job: u32| format!("echo ran >> {}", folder.join(format!("ran-{job}")).display());
+        executor.submit((1..=3).map(|job| spec(job, &line(job))).collect());
+        hear(&observations, 3);
+        unreachable!("it should have been killed");
+    }
+    let folder = here()?;
+    let path = folder.path().to_str().unwrap();
+    let status = again(test, &[("TULPAR_SLURM_FOLDER", path), ("TULPAR_CRASH", &format!("{point}:1"))]);
+    assert_eq!(std::os::unix::process::ExitStatusExt::signal(&status), Some(6), "it died where it should");
+    let (executor, observations) = start(folder.path(), &queue());
+    let mut executor = Box::new(executor);
+    executor.reconcile(&[attempt(1), attempt(2), attempt(3)]);
+    let heard = hear(&observations, 3);
+    let endings = (1..=3).map(|job| report_of(&heard, job).ending).collect();
+    if point == "slurm-announced" {
+        // As if the `sbatch` of the dead driver were only late.
+        let script = folder.path().join(".tulpar/runs/conformance-1/queue/slurm/1.sh");
+        slurm(&["sbatch", "--wait", script.to_str().unwrap()]);
+    }
+    executor.shutdown();
+    assert_eq!(in_queue(folder.path()), 0);
+    let times = |job: u32| {
+        std::fs::read_to_string(folder.path().join(format!("ran-{job}"))).map_or(0, |text| text.lines().count())
+    };
+    Some((endings, (1..=3).map(times).collect()))
+}
+
+#[test]
+fn a_driver_killed_before_sbatch_has_submitted_nothing_and_never_will() {
+    let test = "a_driver_killed_before_sbatch_has_submitted_nothing_and_never_will";
+    let Some((endings, times)) = killed_at("slurm-announced", test) else { return };
+    assert_eq!(endings, [Ending::NodeLost, Ending::NodeLost, Ending::NodeLost]);
+    assert_eq!(times, [0, 0, 0], "a late sbatch ran what had been given up");
+}
+
+#[test]
+fn a_driver_killed_after_sbatch_has_submitted_everything_once() {
+    let test = "a_driver_killed_after_sbatch_has_submitted_everything_once";
+    let Some((endings, times)) = killed_at("slurm-submitted", test) else { return };
+    assert_eq!(endings, [Ending::Exit(0), Ending::Exit(0), Ending::Exit(0)]);
+    assert_eq!(times, [1, 1, 1]);
+}
+
+#[test]
+fn a_driver_killed_after_it_wrote_the_number_down_loses_nothing() {
+    let test = "a_driver_killed_after_it_wrote_the_number_down_loses_nothing";
+    let Some((endings, times)) = killed_at("slurm-confirmed", test) else { return };
+    assert_eq!(endings, [Ending::Exit(0), Ending::Exit(0), Ending::Exit(0)]);
+    assert_eq!(times, [1, 1, 1]);
+}
+
+/// Commands that say what Slurm's say when the controller is away, as long as the file `away` is there.
+fn tools_that_can_be_away(folder: &Path) {
+    use std::os::unix::fs::PermissionsExt;
+    for program in ["sbatch", "squeue", "scancel", "scontrol"] {
+        let away = folder.join("away");
+        let text = format!(
+            "#!/bin/sh\ntest ! -e {} || {{ echo '{program}: error: Unable to contact slurm controller (connect failure)' >&2; exit 1; }}\nexec /usr/bin/{program} \"$@\"\n",
+            away.display()
+        );
+        let path = folder.join(program);
+        std::fs::write(&path, text).unwrap();
+        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).unwrap();
+    }
+}
+
+#[test]
+fn a_controller_that_is_away_is_waited_for() {
+    let test = "a_controller_that_is_away_is_waited_for";
+    if !is_again() {
+        let Some(tools) = here() else { return };
+        tools_that_can_be_away(tools.path());
+        let tools = tools.path().to_str().unwrap();
+        let path = format!("{tools}:{}", std::env::var("PATH").unwrap());
+        assert!(again(test, &[("PATH", &path), ("TULPAR_SLURM_TOOLS", tools)]).success());
+        return;
+    }
+    let folder = here().unwrap();
+    let away = PathBuf::from(std::env::var_os("TULPAR_SLURM_TOOLS").unwrap()).join("away");
+    let (executor, observations) = start(folder.path(), &queue());
+    let mut executor = Box::new(executor);
+    let gate = folder.path().join("gate");
+    executor.submit(vec![spec(1, &format!("while ! test -e {}; do sleep 0.1; done", gate.display()))]);
+    hear_until(&observations, started(1));
+    std::fs::write(&away, "").unwrap();
+    executor.submit(vec![spec(2, "true")]);
+    let warned = |observation: &Observation| matches!(observation, Observation::Warning(_));
+    let heard = hear_until(&observations, warned);
+    assert!(heard.iter().all(warned), "{heard:?}");
+    // What runs goes on, and its end is heard of although nobody can ask Slurm.
+    std::fs::write(&gate, "").unwrap();
+    let heard = hear(&observations, 1);
+    assert_eq!(report_of(&heard, 1).ending, Ending::Exit(0));
+    std::fs::remove_file(&away).unwrap();
+    let heard = hear(&observations, 1);
+    assert_eq!(report_of(&heard, 2).ending, Ending::Exit(0));
+    executor.shutdown();
+}
+
+#[test]
+fn a_task_without_a_checkpoint_that_meets_the_limit_of_the_site_ran_too_long() {
+    let Some(folder) = here() else { return };
+    let mut queue = queue();
+    // The warning comes 59 seconds before the end of the first minute.
+    queue.lines = vec![("time".into(), "1".into()), ("signal".into(), "B:TERM@59".into())];
+    let (executor, observations) = start(folder.path(), &queue);
+    let mut executor = Box::new(executor);
+    let mut saving = spec(2, "trap 'echo s > state; exit 85' TERM; while true; do sleep 0.1 || true; done");
+    saving.checkpoint = Some(Checkpoint { files: vec!["state".into()], keep: None, best: Best::default() });
+    executor.submit(vec![spec(1, "sleep 600"), saving]);
+    let heard = hear(&observations, 2);
+    assert_eq!(report_of(&heard, 1).ending, Ending::Walltime, "{heard:?}");
+    assert_eq!(report_of(&heard, 2).ending, Ending::Preempted, "{heard:?}");
+    executor.shutdown();
+}
+
+/// `TULPAR_BENCH=1` prints how long trivial tasks take as a plain array and through the executor.
+#[test]
+fn arrays_through_the_executor_are_not_slower_than_plain_ones() {
+    let Some(folder) = here().filter(|_| std::env::var_os("TULPAR_BENCH").is_some()) else { return };
+    for count in [200_u32, 1000] {
+        let since = std::time::Instant::now();
+        let array = format!("--array=1-{count}");
+        slurm(&["sbatch", "--wait", "--mem-per-cpu=1000M", "-o", "/dev/null", &array, "--wrap", "true"]);
+        let plain = since.elapsed();
+        let since = std::time::Instant::now();
+        let (executor, observations) = start(folder.path(), &queue());
+        let mut executor = Box::new(executor);
+        executor.submit((0..count).map(|job| spec(job + count, "true")).collect());
+        hear(&observations, count as usize);
+        let ours = since.elapsed();
+        executor.shutdown();
+        eprintln!("{count} tasks: plain array {plain:.1?}, through the executor {ours:.1?}");
+        assert!(ours < plain * 3 / 2, "{ours:?} is much longer than {plain:?}");
+    }
 }

@@ -1,0 +1,287 @@
+//! What Slurm says: listings, final states, and a controller that does not answer for a while.
+
+use super::follow::Follower;
+use super::table::Stage;
+use super::tools::{self, Failure};
+use crate::executor::Observation;
+use crate::local::now;
+use crossbeam_channel::{Receiver, Sender};
+use std::collections::BTreeSet;
+use std::time::{Duration, Instant};
+use tulpar_core::slurm::lists::write_indices;
+use tulpar_core::slurm::state::Phase;
+use tulpar_core::slurm::table::Row;
+
+/// `squeue` is asked this often at most, and not longer than a tenth of the time.
+pub(crate) const ASK: Duration = Duration::from_secs(1);
+const ASK_AT_LEAST: Duration = Duration::from_secs(30);
+/// A controller that is restarted is away for a moment.
+const AWAY_SAID: Duration = Duration::from_secs(5);
+
+pub(crate) enum Ask {
+    List(u64),
+    Finals(Vec<u64>, bool),
+    Named(Vec<String>, bool),
+    Cancel(Vec<String>),
+}
+
+pub(crate) enum Answer {
+    List(u64, Duration, Result<Vec<Row>, Failure>),
+    Finals(Result<Vec<Row>, Failure>),
+    Named(Vec<String>, Result<Vec<Row>, Failure>),
+    Cancelled(Result<(), Failure>),
+}
+
+impl Follower {
+    /// The next listing shall not be later than this from now.
+    pub(crate) fn hurry(&mut self, within: Duration) {
+        self.every = ASK;
+        self.next_list = self.next_list.min(Instant::now() + within);
+    }
+
+    pub(super) fn ask(&mut self) {
+        if !self.to_cancel.is_empty() && self.cancelling.is_none() && Instant::now() >= self.next_cancel {
+            let jobs = self.to_cancel.iter().map(|(array, tasks)| {
+                let tasks: Vec<u32> = tasks.iter().copied().collect();
+                format!("{array}_[{}]", write_indices(&tasks))
+            });
+            let _ = self.asks.send(Ask::Cancel(jobs.collect()));
+            self.cancelling = Some(std::mem::take(&mut self.to_cancel));
+        }
+        let something = self.table.values().any(|batch| batch.array.is_some()) || self.has_earlier || self.is_closing();
+        if something && !self.listing && Instant::now() >= self.next_list {
+            self.listing = true;
+            self.generation += 1;
+            let _ = self.asks.send(Ask::List(self.generation));
+        }
+    }
+
+    pub(super) fn take_answer(&mut self, answer: Answer) {
+        match answer {
+            Answer::List(generation, took, rows) => {
+                self.listing = false;
+                self.every = (self.every + self.every / 8).max(took * 10).clamp(ASK, ASK_AT_LEAST);
+                self.next_list = Instant::now() + self.every;
+                match rows {
+                    Ok(rows) => {
+                        self.is_back();
+                        self.take_rows(generation, &rows);
+                    }
+                    Err(Failure::Later(text) | Failure::Never(text)) => self.is_away(text),
+                }
+            }
+            Answer::Finals(rows) => {
+                self.finals_asked = false;
+                match rows {
+                    Ok(rows) => self.take_finals(&rows),
+                    Err(Failure::Later(text) | Failure::Never(text)) => self.is_away(text),
+                }
+            }
+            Answer::Named(names, rows) => {
+                self.named_asked = false;
+                if let Ok(rows) = rows {
+                    self.take_named(&names, &rows);
+                }
+            }
+            Answer::Cancelled(result) => {
+                let cancelled = self.cancelling.take().unwrap_or_default();
+                if let Err(Failure::Later(text) | Failure::Never(text)) = result {
+                    self.is_away(text);
+                    self.next_cancel = Instant::now() + ASK;
+                    for (array, tasks) in cancelled {
+                        self.to_cancel.entry(array).or_default().extend(tasks);
+                    }
+                }
+                self.hurry(Duration::ZERO);
+            }
+        }
+    }
+
+    fn is_away(&mut self, text: String) {
+        let away = self.away.get_or_insert((Instant::now(), text, false));
+        if !away.2 && away.0.elapsed() >= AWAY_SAID {
+            away.2 = true;
+            let words = format!("Slurm does not answer ({}); jobs that run go on, and Tulpar waits for it", away.1);
+            self.warn(words);
+        }
+        self.every = ASK;
+        self.next_list = Instant::now() + ASK;
+    }
+
+    fn is_back(&mut self) {
+        if let Some((since, _, true)) = self.away.take() {
+            self.warn(format!("Slurm answers again after {} seconds", since.elapsed().as_secs()));
+        }
+    }
+
+    fn take_rows(&mut self, generation: u64, rows: &[Row]) {
+        for row in rows {
+            let number = self.arrays.get(&row.array).copied().or_else(|| self.batches.batch_of(&row.name));
+            let Some(number) = number else { continue };
+            if let Some(batch) = self.table.get(&number)
+                && batch.array.is_none()
+                && batch.from_earlier
+            {
+                self.found_unconfirmed(number, row.array);
+            }
+            for index in row.tasks.iter().cloned().flatten() {
+                self.take_row(generation, number, index, row);
+            }
+        }
+        self.find_gone(generation);
+        self.after_listing();
+        let live = |row: &Row| matches!(row.phase, Phase::Waiting | Phase::Held | Phase::Running);
+        // What was asked before the last attempt ended does not count.
+        let quiet = self.is_closing() && self.table.is_empty() && self.closed_at < generation;
+        if quiet && !rows.iter().any(live) {
+            self.empty_list = Some(generation);
+        }
+    }
+
+    fn take_row(&mut self, generation: u64, number: u32, index: u32, row: &Row) {
+        let Some(task) = self.task(number, index) else {
+            if self.is_nobodys(number, row.phase) {
+                self.to_cancel.entry(row.array).or_default().insert(index);
+            }
+            return;
+        };
+        task.seen = generation;
+        task.gone = None;
+        let attempt = task.attempt;
+        if task.changed >= generation {
+            return;
+        }
+        let held = row.held();
+        let stage = task.stage;
+        match (row.phase, held) {
+            (Phase::Waiting | Phase::Held, Some(reason)) if stage != Stage::Held => {
+                if stage == Stage::Running {
+                    task.restarts += 1;
+                    task.left = None;
+                }
+                task.stage = Stage::Held;
+                self.observe(Observation::Held(attempt, reason));
+            }
+            (Phase::Waiting, None) if stage != Stage::Waiting => {
+                if stage == Stage::Running {
+                    task.restarts += 1;
+                    task.left = None;
+                }
+                task.stage = Stage::Waiting;
+                self.observe(Observation::Released(attempt));
+            }
+            (Phase::Running, _) if stage != Stage::Running => {
+                task.stage = Stage::Running;
+                task.started = Some(now());
+                self.observe(Observation::Started(attempt));
+            }
+            _ => {}
+        }
+        self.lost.remove(&(number, index));
+    }
+
+    /// What a listing does not show, although it was asked for after the job was there, has left the queue.
+    fn find_gone(&mut self, generation: u64) {
+        let mut gone = Vec::new();
+        for (number, batch) in &mut self.table {
+            if batch.array.is_none() || batch.known >= generation {
+                continue;
+            }
+            for (task, index) in batch.tasks.iter_mut().zip(1..) {
+                if task.stage != Stage::Over && task.seen != generation && task.gone.is_none() {
+                    task.gone = Some((Instant::now(), None));
+                    gone.push((*number, index));
+                }
+            }
+        }
+        for (number, index) in gone {
+            if self.harvest(number, index) {
+                continue;
+            }
+            let cancelled = self.task(number, index).and_then(|task| task.cancelled.clone());
+            match cancelled {
+                Some(ending) => self.end(number, index, ending, String::new()),
+                None => {
+                    self.lost.insert((number, index));
+                }
+            }
+        }
+        self.ask_finals();
+    }
+
+    fn ask_finals(&mut self) {
+        if self.finals_asked || self.lost.is_empty() {
+            return;
+        }
+        let unclear = |(number, index): &&(u32, u32)| {
+            let task = self.table.get(number).and_then(|batch| batch.tasks.get(*index as usize - 1));
+            task.is_some_and(|task| matches!(task.gone, Some((_, None))))
+        };
+        let arrays: BTreeSet<u64> = self
+            .lost
+            .iter()
+            .filter(unclear)
+            .filter_map(|(number, _)| self.table.get(number).and_then(|batch| batch.array))
+            .collect();
+        if !arrays.is_empty() {
+            self.finals_asked = true;
+            let _ = self.asks.send(Ask::Finals(arrays.into_iter().collect(), self.accounting()));
+        }
+    }
+
+    fn take_finals(&mut self, rows: &[Row]) {
+        for row in rows {
+            let Some(number) = self.arrays.get(&row.array).copied() else { continue };
+            for index in row.tasks.iter().cloned().flatten() {
+                if let Phase::Over(over) = row.phase
+                    && let Some(task) = self.task(number, index)
+                    && let Some(gone) = &mut task.gone
+                {
+                    gone.1 = Some(over);
+                }
+            }
+        }
+        for (number, index) in self.lost.clone() {
+            self.settle(number, index);
+        }
+    }
+}
+
+/// The thread that asks Slurm's commands, one after the other.
+pub(super) fn answer_all(asked: &Receiver<Ask>, answers: &Sender<Answer>, tag: &str) {
+    for ask in asked {
+        let answer = match ask {
+            Ask::List(generation) => {
+                let since = Instant::now();
+                let rows = tools::squeue(tag);
+                Answer::List(generation, since.elapsed(), rows)
+            }
+            Ask::Finals(arrays, accounting) => {
+                let mut rows = tools::squeue_all(&arrays, tag);
+                // The database last: it may lag behind, and knows what the controller has forgotten.
+                if accounting && let Ok(known) = &mut rows {
+                    let listed: BTreeSet<u64> = known.iter().map(|row| row.array).collect();
+                    let missing: Vec<u64> = arrays.into_iter().filter(|array| !listed.contains(array)).collect();
+                    if !missing.is_empty() {
+                        known.extend(tools::sacct(&missing, tag).unwrap_or_default());
+                    }
+                }
+                Answer::Finals(rows)
+            }
+            Ask::Named(names, accounting) => {
+                let mut rows = tools::squeue_named(&names);
+                if accounting && let Ok(known) = &mut rows {
+                    let missing = names.iter().filter(|name| !known.iter().any(|row| row.name == **name));
+                    let remembered: Vec<Row> =
+                        missing.filter_map(|name| tools::sacct_named(name).ok()).flatten().collect();
+                    known.extend(remembered);
+                }
+                Answer::Named(names, rows)
+            }
+            Ask::Cancel(jobs) => Answer::Cancelled(tools::scancel(&jobs)),
+        };
+        if answers.send(answer).is_err() {
+            return;
+        }
+    }
+}
