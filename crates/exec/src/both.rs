@@ -45,6 +45,11 @@ impl Executor for Both {
         self.here.cancel(attempts, ending);
     }
 
+    fn evict(&mut self, attempts: &[AttemptId]) {
+        self.queue.evict(attempts);
+        self.here.evict(attempts);
+    }
+
     fn reconcile(&mut self, attempts: &[AttemptId]) {
         let (queue, here): (Vec<AttemptId>, Vec<AttemptId>) =
             attempts.iter().partition(|attempt| self.queued.contains(attempt));

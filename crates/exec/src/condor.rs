@@ -33,6 +33,7 @@ pub struct Options {
 pub(crate) enum Command {
     Submit(Vec<Box<JobSpec>>),
     Cancel(Vec<AttemptId>, Ending),
+    Evict(Vec<AttemptId>),
     Reconcile(Vec<AttemptId>),
 }
 
@@ -68,6 +69,10 @@ impl Executor for Condor {
 
     fn cancel(&mut self, attempts: &[AttemptId], ending: &Ending) {
         self.tell(Command::Cancel(attempts.to_vec(), ending.clone()));
+    }
+
+    fn evict(&mut self, attempts: &[AttemptId]) {
+        self.tell(Command::Evict(attempts.to_vec()));
     }
 
     fn reconcile(&mut self, attempts: &[AttemptId]) {

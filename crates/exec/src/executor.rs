@@ -24,12 +24,17 @@ pub enum Observation {
     Warning(String),
 }
 
-pub trait Executor {
+pub trait Executor: Send {
     /// Takes attempts over. Each will be observed to end, unless this process dies first.
     fn submit(&mut self, batch: Vec<Box<JobSpec>>);
 
     /// Ends attempts; they shall report this ending. Unknown ones are ignored: they have ended already.
     fn cancel(&mut self, attempts: &[AttemptId], ending: &Ending);
+
+    /// Takes attempts off their places as the site itself might at any moment: they save their state and run again.
+    fn evict(&mut self, attempts: &[AttemptId]) {
+        self.cancel(attempts, &Ending::Preempted);
+    }
 
     /// After a restart of the driver: says what became of attempts that an earlier driver submitted.
     /// Each is observed again sooner or later, `NodeLost` when nothing is known of it.

@@ -6,6 +6,7 @@ pub mod both;
 pub mod cache;
 pub mod condor;
 pub mod data;
+pub mod drill;
 pub mod driver;
 pub mod environments;
 pub mod executor;

@@ -6,6 +6,7 @@ use crate::prediction::PredictArguments;
 use crate::reporting::{ExportArguments, ReportArguments};
 use crate::scheduling::{SchedulingArguments, SeveralArguments};
 use crate::simulation::SimulateArguments;
+use crate::verbs::DrillArguments;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use std::path::PathBuf;
 
@@ -53,6 +54,8 @@ pub(crate) enum Verb {
     Predict(Box<PredictArguments>),
     /// Write a Pegasus workflow in Tulpar's own language
     Import(ImportArguments),
+    /// Evict a task on purpose, and show whether it comes to the same results
+    Drill(DrillArguments),
     /// Go on with a run that was interrupted, killed or failed
     Resume(ResumeArguments),
     /// Show how a run stands

@@ -17,8 +17,9 @@ use tulpar_exec::folder::{Project, RunFolder};
 use tulpar_exec::local::{self, Local};
 use tulpar_exec::pilots::{self, LocalSupply, PilotNode, Pilots, Supply};
 use tulpar_exec::remote::{Files, Remote};
+use tulpar_exec::slurm::{self, Slurm, SlurmError};
 
-type Started = (Box<dyn Executor>, Receiver<Observation>);
+pub(crate) type Started = (Box<dyn Executor>, Receiver<Observation>);
 
 pub(crate) fn start(
     project: &Project,
@@ -83,10 +84,10 @@ fn start_queue(remote: Remote, queue: Queue, site: &Site) -> Result<Started, Fai
             let (condor, observations) = Condor::start(remote, condor::Options { queue, files, launch })?;
             Ok((Box::new(condor), observations))
         }
-        System::Slurm => Err(Failure::Site {
-            message: "this version cannot hand jobs to Slurm yet".to_owned(),
-            hint: Some("`--site local` runs them here".to_owned()),
-        }),
+        System::Slurm => {
+            let (slurm, observations) = Slurm::start(remote, &queue, launch)?;
+            Ok((Box::new(slurm), observations))
+        }
     }
 }
 
@@ -124,10 +125,16 @@ pub(crate) fn find_nodes(site: &mut Site) -> Result<(), Failure> {
     if site.nodes.is_empty() {
         site.nodes = match queue.system {
             System::Htcondor => condor::pool()?.nodes,
-            System::Slurm => Vec::new(),
+            System::Slurm => slurm::nodes(queue)?,
         };
     }
     Ok(())
+}
+
+impl From<SlurmError> for Failure {
+    fn from(error: SlurmError) -> Self {
+        Failure::Site { message: error.to_string(), hint: None }
+    }
 }
 
 impl From<CondorError> for Failure {

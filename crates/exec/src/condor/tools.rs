@@ -160,6 +160,10 @@ pub(super) fn remove(jobs: &[JobId]) -> Result<(), CondorError> {
     act("condor_rm", &["-reason", "Tulpar ended it"], jobs)
 }
 
+pub(super) fn vacate(jobs: &[JobId]) -> Result<(), CondorError> {
+    act("condor_vacate_job", &[], jobs)
+}
+
 pub(super) fn hold(job: JobId, reason: &str) -> Result<(), CondorError> {
     act("condor_hold", &["-reason", reason], &[job])
 }

@@ -106,6 +106,7 @@ impl Work {
             match command {
                 Ok(Command::Submit(batch)) => self.submit(batch),
                 Ok(Command::Cancel(attempts, ending)) => self.cancel(&attempts, &ending),
+                Ok(Command::Evict(attempts)) => self.evict(&attempts),
                 Ok(Command::Reconcile(attempts)) => self.reconcile(attempts),
                 Err(RecvTimeoutError::Timeout) => {}
                 Err(RecvTimeoutError::Disconnected) => break,
@@ -333,6 +334,13 @@ impl Work {
         self.waiting.retain(|waiting| waiting.attempts.iter().any(|attempt| tracked.contains_key(attempt)));
         self.again = None;
         self.try_again();
+    }
+
+    fn evict(&mut self, attempts: &[AttemptId]) {
+        let jobs: Vec<JobId> = attempts.iter().filter_map(|attempt| self.tracked.get(attempt)?.id).collect();
+        if let Err(error) = tools::vacate(&jobs) {
+            self.tell(Observation::Warning(format!("{} could not be evicted: {error}", jobs.len())));
+        }
     }
 
     fn end(&self, attempt: AttemptId, ending: Ending) {

@@ -2,9 +2,10 @@
 
 use super::subworkflow::{self, WithOurselves};
 use crate::arguments::{Keep, LaunchArguments};
+use crate::executors::{self, Started};
 use crate::failure::{Exit, Failure};
 use crate::progress::Progress;
-use crate::{executors, print, settings, stop};
+use crate::{print, settings, stop};
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 use std::process::ExitCode;
@@ -124,6 +125,19 @@ pub(crate) fn run_to_end(
     wanted: BTreeSet<String>,
     progress: &mut Progress,
 ) -> Result<Ran, Failure> {
+    run_with(project, folder, launch, resumed, wanted, progress, |executor| executor)
+}
+
+/// As [`run_to_end`]; `wrap` stands between the driver and the executor.
+pub(crate) fn run_with(
+    project: &Project,
+    folder: &RunFolder,
+    launch: &LaunchArguments,
+    resumed: &str,
+    wanted: BTreeSet<String>,
+    progress: &mut Progress,
+    wrap: impl FnOnce(Started) -> Started,
+) -> Result<Ran, Failure> {
     let quota = match &launch.cache_quota {
         None => None,
         Some(text) => Some(parse_bytes(text).map_err(|error| Failure::usage(format!("--cache-quota: {error}")))?),
@@ -132,7 +146,7 @@ pub(crate) fn run_to_end(
     let cached = saved.policy.cache;
     let (engine, journal, first) = take_up(folder, saved)?;
     let stops = stop::listen(resumed.to_owned()).map_err(Failure::Launch)?;
-    let (mut executor, observations) = executors::start(project, folder, &engine, options(folder, launch)?)?;
+    let (mut executor, observations) = wrap(executors::start(project, folder, &engine, options(folder, launch)?)?);
     let cache = Cache::open(&project.cache(), &folder.name)?;
     let publisher = Publisher::start(&project.results(), &project.cache(), &project.shown())
         .map_err(|source| Failure::Write { path: project.results(), source })?;

@@ -4,6 +4,7 @@ mod cancel;
 mod check;
 mod clean;
 mod demo;
+mod drill;
 mod drive;
 mod dry_run;
 mod executable;
@@ -33,6 +34,7 @@ mod subworkflow;
 mod together;
 mod transfer;
 
+pub(crate) use drill::DrillArguments;
 pub(crate) use simulate::site::model as modelled;
 
 use crate::arguments::{Arguments, Verb};
@@ -47,6 +49,7 @@ pub(crate) fn run(arguments: Arguments) -> Result<ExitCode, Failure> {
         Verb::Demo(demo) => demo::demo(folder, &demo),
         Verb::Check(check) => check::check(folder, &check),
         Verb::Lint(lint) => lint::lint(folder, &lint),
+        Verb::Drill(drill) => drill::drill(folder, &drill),
         Verb::Plan(plan) => plan::plan(folder, &plan),
         Verb::Simulate(simulate) => simulate::simulate(folder, &simulate),
         Verb::Predict(predict) => predict::predict(folder, &predict),
