@@ -2,7 +2,10 @@
 
 mod main {
     mod condor;
+    mod dry_run;
     mod event_log;
+    mod handing_over;
     mod harness;
     mod slurm;
+    mod submit_text;
 }
