@@ -212,6 +212,9 @@ JOB E gone.sub
     assert_eq!(found("train.dag", dag, &files), ["read.sub:5 H005"]);
     let silent = make.replace("transfer_output_files = $(name).txt\n", "");
     assert_eq!(found("train.dag", dag, &[("make.sub", &silent), files[1]]), [""; 0]);
+    // And so may be what its items name.
+    let named = make.replace("queue", "transfer_output_remaps = \"x=$(item).txt\"\nqueue item in (a b)");
+    assert_eq!(found("train.dag", dag, &[("make.sub", &named), files[1]]), [""; 0]);
     let tmp = lint("train.dag", "/tmp/work", "JOB A make.sub\n", &Files::of(&[("make.sub", &silent), FILES[0]]));
     assert_eq!(tmp[0].findings[0].code, "H021");
 }

@@ -193,3 +193,36 @@ fn the_commands_about_prediction_work_and_print_what_the_page_says() {
     assert_eq!(printed[1], blocks(&text, "text")[0]);
     assert!(printed[4].contains("the 32 cores of aggregate strand 5 GPUs a node: ask for 28"), "{}", printed[4]);
 }
+
+#[test]
+fn the_commands_about_existing_files_and_exports_work() {
+    let text = document("docs/htcondor.md");
+    let scene = Scene::new(&blocks(&text, "yaml")[0]);
+    for line in text.lines().filter_map(|line| line.strip_prefix("```")) {
+        if let Some((_, name)) = line.split_once(" beside ") {
+            scene.write(name, &blocks(&text, line)[0]);
+        }
+    }
+    let mut count = 0;
+    for line in text.lines().filter_map(|line| line.strip_prefix("    tulpar ")) {
+        let (command, code) = line.split_once("  # exit ").unwrap_or((line, "0"));
+        // Where tests work, DAGMan would not.
+        let code = if command.starts_with("lint study.dag") { 2 } else { code.parse().expect("a code") };
+        let said = scene.tulpar(command).expect(code);
+        if command == "lint wrong.sub" {
+            for code in ["H001", "H003", "H004", "H006", "H008", "H024"] {
+                assert!(said.err.contains(code), "{code}: {said}");
+            }
+        }
+        count += 1;
+    }
+    assert!(count >= 7, "only {count} commands were found");
+    assert_eq!(scene.read("results/model-fast.txt"), "trained with rate 0.1 on 2 labels\n");
+    assert!(scene.read("results/comparison.txt").starts_with("trained with rate 0.01"));
+    assert!(
+        scene.read("for-condor/workflow.dag").contains("PARENT preprocess_0 preprocess_1 preprocess_2 CHILD train\n")
+    );
+    for (code, _) in tulpar_core::htcondor::lint::CODES {
+        assert!(text.contains(&format!("`{code}`")), "{code} is not explained");
+    }
+}

@@ -173,7 +173,8 @@ fn made(dag: &Dag, world: &dyn Surroundings) -> Made {
         let folder = paths::join(&node.folder, &of("initialdir").unwrap_or_default());
         // Scripts around a job, and jobs that do not say what they make, may make anything.
         made.open |= found.get("transfer_output_files").is_none() || node.pre.is_some() || node.post.is_some();
-        made.open |= found.get("transfer_output_files").is_some() && of("transfer_output_files").is_none();
+        let says = ["transfer_output_files", "transfer_output_remaps", "output", "error"];
+        made.open |= says.iter().any(|name| found.get(name).is_some() && of(name).is_none());
         let outputs = of("transfer_output_files").unwrap_or_default();
         let streams = [of("output"), of("error")];
         let names = statements::files(&outputs).map(paths::last).chain(streams.iter().flatten().map(String::as_str));
