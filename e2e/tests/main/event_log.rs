@@ -240,7 +240,10 @@ fn in_their_words(entry: &Entry) -> Map<String, Value> {
             reason.iter().for_each(|reason| say("Reason", json!(reason)));
             code.iter().for_each(|(code, subcode)| {
                 say("ReasonCode", json!(code));
-                say("ReasonSubCode", json!(subcode));
+                // Theirs is left out when it is 0.
+                if *subcode != 0 {
+                    say("ReasonSubCode", json!(subcode));
+                }
             });
             // HTCondor's reader passes over the table here.
             say_uses(bytes, &[], &mut say);
