@@ -75,14 +75,15 @@ build() { # prints where the root file system is kept
   kept=$cache/$kind-$suite-$(printf '%s ' "${packages[@]}" | cksum | cut -d' ' -f1)
   mkdir -p "$cache"
   exec 9>"$cache/$kind-$suite.lock"
+  # Whoever builds inherits the lock, so that it is held while anything of a killed build is still at work.
   flock 9
   if [ ! -d "$kept" ]; then
-    # Only a rename makes the name above, so what is called otherwise was left by a build that died: we hold the lock.
+    # Only a rename makes the name above, so what is called otherwise was left by a build that died.
     rm -rf --one-file-system "$cache/$kind-$suite"-*.building
     building=$kept.building log=$cache/$kind-$suite.build.log
     from=$(mirror)
     say "building Debian $suite with ${packages[*]} (about a minute, once)"
-    debootstrap --variant=minbase "$suite" "$building" "$from" >"$log" 2>&1 9>&- ||
+    debootstrap --variant=minbase "$suite" "$building" "$from" >"$log" 2>&1 ||
       { tail -5 "$log" >&2; die "debootstrap failed; its words are in $log"; }
     printf '#!/bin/sh\nexit 101\n' >"$building/usr/sbin/policy-rc.d" # no package may start a service
     chmod 755 "$building/usr/sbin/policy-rc.d"
@@ -90,10 +91,13 @@ build() { # prints where the root file system is kept
     printf 'path-exclude=/usr/share/%s/*\n' doc man locale >>"$building/etc/dpkg/dpkg.cfg.d/hurry"
     unshare --mount --propagation private bash -c \
       "set -e; $(declare -f devices install_packages); install_packages \"\$@\"" _ "$building" "${packages[@]}" \
-      >>"$log" 2>&1 9>&- || { tail -5 "$log" >&2; die "apt-get failed; its words are in $log"; }
+      >>"$log" 2>&1 || { tail -5 "$log" >&2; die "apt-get failed; its words are in $log"; }
     chroot "$building" useradd --create-home --uid 1000 --shell /bin/bash "$user"
     mv "$building" "$kept"
   fi
+  # Those of other lists go when nobody has used them for a month.
+  touch "$kept"
+  find "$cache" -maxdepth 1 -name "$kind-$suite-*" -type d -mtime +30 -exec rm -rf --one-file-system {} +
   flock -u 9
   exec 9>&-
   echo "$kept"
