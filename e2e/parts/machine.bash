@@ -64,7 +64,7 @@ install_packages() { # in a mount namespace that ends with it, so that no mount 
   mount -t proc proc "$root/proc"
   devices "$root"
   export DEBIAN_FRONTEND=noninteractive LC_ALL=C
-  chroot "$root" apt-get -q -y --no-install-recommends install "$@"
+  chroot "$root" apt-get -q -y -o Acquire::Retries=3 --no-install-recommends install "$@"
   chroot "$root" apt-get clean
   rm -rf "$root"/var/lib/apt/lists/* "$root"/usr/share/{doc,man,locale}/*
 }
@@ -185,6 +185,9 @@ up() {
   [ "$(id -u)" = 0 ] || cannot "a machine of its own needs root: run it as root, or do without these tests"
   command -v debootstrap >/dev/null || cannot "debootstrap is missing: apt-get install debootstrap"
   command -v nsenter >/dev/null && command -v unshare >/dev/null || cannot "nsenter is missing: apt-get install util-linux"
+  # Root in a container may lack the right to either.
+  unshare --mount --pid --fork --uts --ipc --net sh -c 'mount -t tmpfs tmpfs /tmp && mknod /tmp/null c 1 3' 2>/dev/null ||
+    cannot "this machine lets nobody make namespaces and device files: run it outside of a container"
   mkdir -p "$home"
   home=$(cd "$home" && pwd -P)
   exec 8>"$home/lock"
