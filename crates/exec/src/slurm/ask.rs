@@ -36,7 +36,8 @@ impl Follower {
     /// The next listing shall not be later than this from now.
     pub(crate) fn hurry(&mut self, within: Duration) {
         self.every = ASK;
-        self.next_list = self.next_list.min(Instant::now() + within);
+        let at = Instant::now() + within;
+        self.wanted = Some(self.wanted.map_or(at, |wanted| wanted.min(at)));
     }
 
     pub(super) fn ask(&mut self) {
@@ -49,8 +50,13 @@ impl Follower {
             self.cancelling = Some(std::mem::take(&mut self.to_cancel));
         }
         let something = self.table.values().any(|batch| batch.array.is_some()) || self.has_earlier || self.is_closing();
-        if something && !self.listing && Instant::now() >= self.next_list {
+        let now = Instant::now();
+        let due = self.wanted.unwrap_or(self.answered + self.every);
+        let too_soon = self.asked.is_some_and(|asked| now < asked + ASK);
+        if something && !self.listing && now >= due && !too_soon {
             self.listing = true;
+            self.wanted = None;
+            self.asked = Some(now);
             self.generation += 1;
             let _ = self.asks.send(Ask::List(self.generation));
         }
@@ -61,7 +67,7 @@ impl Follower {
             Answer::List(generation, took, rows) => {
                 self.listing = false;
                 self.every = (self.every + self.every / 8).max(took * 10).clamp(ASK, ASK_AT_LEAST);
-                self.next_list = Instant::now() + self.every;
+                self.answered = Instant::now();
                 match rows {
                     Ok(rows) => {
                         self.is_back();
@@ -105,7 +111,6 @@ impl Follower {
             self.warn(words);
         }
         self.every = ASK;
-        self.next_list = Instant::now() + ASK;
     }
 
     fn is_back(&mut self) {

@@ -61,7 +61,10 @@ pub(crate) struct Follower {
     pub(super) closed_at: u64,
     /// The last listing that showed no job that waits or runs.
     pub(super) empty_list: Option<u64>,
-    pub(super) next_list: Instant,
+    /// When the last listing was asked for and answered, and when somebody wants the next.
+    pub(super) asked: Option<Instant>,
+    pub(super) answered: Instant,
+    pub(super) wanted: Option<Instant>,
     pub(super) every: Duration,
     pub(super) away: Option<(Instant, String, bool)>,
     pub(super) to_cancel: BTreeMap<u64, BTreeSet<u32>>,
@@ -121,7 +124,9 @@ impl Follower {
             listing: false,
             closed_at: 0,
             empty_list: None,
-            next_list: Instant::now(),
+            asked: None,
+            answered: Instant::now(),
+            wanted: None,
             every: ASK,
             away: None,
             to_cancel: BTreeMap::new(),

@@ -357,7 +357,8 @@ fn a_task_without_a_checkpoint_that_meets_the_limit_of_the_site_ran_too_long() {
     let (executor, observations) = start(folder.path(), &queue);
     let mut executor = Box::new(executor);
     let mut saving = spec(2, "trap 'echo s > state; exit 85' TERM; while true; do sleep 0.1 || true; done");
-    saving.checkpoint = Some(Checkpoint { files: vec!["state".into()], keep: None, best: Best::default() });
+    saving.checkpoint =
+        Some(Checkpoint { files: vec!["state".into()], keep: None, best: Best::default(), every: None });
     executor.submit(vec![spec(1, "sleep 600"), saving]);
     let heard = hear(&observations, 2);
     assert_eq!(report_of(&heard, 1).ending, Ending::Walltime, "{heard:?}");
