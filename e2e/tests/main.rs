@@ -2,6 +2,7 @@
 
 mod main {
     mod condor;
+    mod condor_runs;
     mod dry_run;
     mod event_log;
     mod handing_over;

@@ -264,3 +264,8 @@ pub(crate) fn skipped(why: &str) {
         let _ = file.and_then(|mut file| writeln!(file, "{why}"));
     }
 }
+
+/// How many times the usual work a campaign does; 1 in the everyday tests.
+pub(crate) fn campaign() -> u64 {
+    std::env::var("TULPAR_CAMPAIGN").ok().and_then(|text| text.parse().ok()).unwrap_or(1)
+}

@@ -1,0 +1,312 @@
+//! Whole workflows on a real HTCondor pool: what a user types, and what must come of it.
+
+use crate::main::harness::{Pool, Project, campaign, until};
+
+const DIAMOND: &str = "workflow: diamond
+data: {words: words.txt}
+tasks:
+  top:
+    in: [words]
+    out: {upper: upper.txt}
+    run: tr a-z A-Z < {words} > {upper}
+  left:
+    in: [top.upper]
+    out: {l: l.txt}
+    run: head -1 {upper} > {l}
+  right:
+    in: [top.upper]
+    out: {r: \"r/*.txt\"}
+    run: mkdir -p r; tail -1 {upper} > r/a.txt; echo more > r/b.txt
+  bottom:
+    in: [left.l, right.r]
+    out: {all: all.txt}
+    run: cat {l} {r} > {all}
+";
+
+fn scatter(tasks: u32) -> String {
+    format!(
+        "workflow: scatter\nparams: {{n: {tasks}}}\ntasks:\n  each:\n    for: {{i: 1..n}}\n    out: {{o: \"o-{{i}}.txt\"}}\n    \
+         run: echo {{i}} > {{o}}\n  all:\n    in: [each.o]\n    out: {{list: all.txt}}\n    \
+         run: xargs cat < {{o.list}} | sort -n > {{list}}\n"
+    )
+}
+
+fn numbers(count: u32) -> String {
+    (1..=count).map(|number| format!("{number}\n")).collect()
+}
+
+/// How often each kind of entry stands in the event log of a run.
+fn logged(project: &Project<'_>, run: &str, kind: &str) -> usize {
+    let log = project.read(&format!(".tulpar/runs/{run}/queue/events.log"));
+    log.lines().filter(|line| line.starts_with(&format!("{kind} ("))).count()
+}
+
+#[test]
+fn a_diamond_runs_with_exactly_its_files() {
+    let Some(pool) = Pool::condor() else { return };
+    let project = pool.project("diamond");
+    project.write("workflow.yaml", DIAMOND);
+    project.write("words.txt", "hello\nworld\n");
+    project.tulpar(&["run", "--site", "condor"]).good();
+    assert_eq!(project.read("results/all.txt"), "HELLO\nWORLD\nmore\n");
+    let again = project.tulpar(&["run", "--site", "condor", "--json"]).good();
+    assert!(again.contains("\"reused\":4") || again.contains("\"reused\": 4"), "{again}");
+}
+
+#[test]
+fn a_scatter_is_one_cluster_and_comes_back_whole() {
+    let Some(pool) = Pool::condor() else { return };
+    let project = pool.project("scatter");
+    let tasks = if campaign() > 1 { 1000 } else { 100 };
+    project.write("workflow.yaml", &scatter(tasks));
+    project.tulpar(&["run", "--site", "condor"]).good();
+    assert_eq!(project.read("results/all.txt"), numbers(tasks));
+    assert_eq!(logged(&project, "scatter-1", "005"), tasks as usize + 1);
+    let batches = std::fs::read_dir(project.folder.join(".tulpar/runs/scatter-1/queue")).unwrap();
+    let submitted = batches.flatten().filter(|entry| entry.path().extension().is_some_and(|end| end == "sub"));
+    assert_eq!(submitted.count(), 2, "one submission a batch, not one a job");
+}
+
+#[test]
+fn gpu_tasks_land_on_the_generation_that_they_ask_for() {
+    let Some(pool) = Pool::condor() else { return };
+    let project = pool.project("gpus");
+    project.write(
+        "workflow.yaml",
+        "workflow: gpus\ntasks:\n  \
+         new: {gpus: 1, gpu_capability: 8.0, out: {o: new.txt}, run: \"pwd > {o}; echo $CUDA_VISIBLE_DEVICES >> {o}\"}\n  \
+         large: {gpus: 2, gpu_memory: 20 GB, out: {o: large.txt}, run: \"pwd > {o}; echo $CUDA_VISIBLE_DEVICES >> {o}\"}\n  \
+         none: {out: {o: none.txt}, run: \"echo =$CUDA_VISIBLE_DEVICES= > {o}\"}\n",
+    );
+    project.tulpar(&["run", "--site", "condor"]).good();
+    let (new, large) = (project.read("results/new.txt"), project.read("results/large.txt"));
+    assert!(new.contains("/execute/n3/") && new.lines().nth(1).unwrap().starts_with("GPU-"), "{new}");
+    let devices: Vec<&str> = large.lines().nth(1).unwrap().split(',').collect();
+    assert!(large.contains("/execute/n3/") && devices.len() == 2 && devices[0] != devices[1], "{large}");
+    assert_eq!(project.read("results/none.txt"), "==\n");
+}
+
+/// Its state depends on every step before it: a lost or repeated step gives another end.
+const TRAINING: &str = "#!/bin/sh
+[ -f model.ckpt ] || echo '0 1' > model.ckpt
+read step value < model.ckpt
+while [ $step -lt 40 ]; do
+  step=$((step+1)); value=$(( (value*31+step) % 1000003 ))
+  sleep 0.25
+  echo \"$step $value\" > model.new && mv model.new model.ckpt
+done
+cp model.ckpt model.bin
+";
+
+const TRAIN: &str = "workflow: training
+data: {program: train.sh}
+tasks:
+  train:
+    in: [program]
+    out: {model: model.bin}
+    checkpoint: model.ckpt
+    run: sh {program}
+";
+
+fn trained() -> String {
+    let value = (1..=40u64).fold(1, |value, step| (value * 31 + step) % 1_000_003);
+    format!("40 {value}\n")
+}
+
+#[test]
+fn a_training_evicted_five_times_ends_with_the_same_model() {
+    let Some(pool) = Pool::condor() else { return };
+    let project = pool.project("evicted");
+    project.write("workflow.yaml", TRAIN);
+    project.write("train.sh", TRAINING);
+    let said =
+        project.tulpar(&["drill", "train", "--site", "condor", "--times", "5", "--after", "1.2s", "--json"]).good();
+    let found: serde_json::Value = serde_json::from_str(&said).unwrap();
+    assert_eq!((&found["evictions"], &found["equal"]), (&5.into(), &true.into()), "{said}");
+    assert_eq!(project.read("results/model.bin"), trained());
+    assert_eq!(logged(&project, "training-2", "004"), 5, "HTCondor itself has evicted it");
+    assert_eq!(logged(&project, "training-2", "005"), 1, "and it is one job all the time");
+}
+
+#[test]
+fn a_long_training_is_cut_into_short_jobs() {
+    let Some(pool) = Pool::condor() else { return };
+    let project = pool.project("cut");
+    project
+        .write("workflow.yaml", &TRAIN.replace("checkpoint: model.ckpt", "checkpoint: {files: model.ckpt, every: 4s}"));
+    project.write("train.sh", TRAINING);
+    project.tulpar(&["run", "--site", "condor"]).good();
+    assert_eq!(project.read("results/model.bin"), trained());
+    let jobs = logged(&project, "training-1", "005");
+    assert!((3..=6).contains(&jobs), "ten seconds in parts of four: {jobs}");
+}
+
+#[test]
+fn killed_at_random_moments_every_job_runs_exactly_once() {
+    let Some(pool) = Pool::condor() else { return };
+    let project = pool.project("killed");
+    project.write("workflow.yaml", &scatter(100));
+    let kills = if campaign() > 1 { 50 } else { 5 };
+    // Early moments are the dangerous ones: nothing, or half, is submitted.
+    let mut random = 20_261_116u64;
+    let mut running = project.start(&["run", "--site", "condor"]);
+    let mut done = 0;
+    while done < kills {
+        random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        let pause = if kills > 5 { 40 + (random >> 33) % 260 } else { 60 + (random >> 33) % 1500 };
+        std::thread::sleep(std::time::Duration::from_millis(pause));
+        running.signal("KILL");
+        let said = running.wait();
+        done += 1;
+        if said.code == Some(0) {
+            break;
+        }
+        running = project.start(&["resume", "scatter-1"]);
+        if done == kills {
+            running.wait().good();
+            break;
+        }
+    }
+    assert_eq!(project.read("results/all.txt"), numbers(100));
+    assert_eq!(logged(&project, "scatter-1", "005"), 101, "each job ended once, after {done} kills");
+    assert_eq!(logged(&project, "scatter-1", "009"), 0, "none was removed");
+    let left = project.run(&["condor_q", "-af", "ClusterId"]).good();
+    let own = project.run(&[
+        "condor_q",
+        "-constraint",
+        &format!("TulparRun == \"{}\"", project.folder.join(".tulpar/runs/scatter-1").display()),
+        "-af",
+        "ClusterId",
+    ]);
+    assert_eq!(own.good().trim(), "", "none is left in the queue: {left}");
+}
+
+#[test]
+fn schedd_and_startd_killed_under_a_run_lose_nothing() {
+    let Some(pool) = Pool::condor() else { return };
+    let project = pool.project("daemons");
+    project.write("workflow.yaml", &scatter(60).replace("run: echo", "run: sleep 0.5; echo"));
+    let running = project.start(&["run", "--site", "condor"]);
+    until("some have ended", || logged(&project, "scatter-1", "005") >= 5);
+    pool.root(&["pkill", "-9", "condor_schedd"]);
+    until("some more have ended", || logged(&project, "scatter-1", "005") >= 15);
+    pool.root(&["pkill", "-9", "-f", "condor_startd.*n2"]);
+    running.wait().good();
+    assert_eq!(project.read("results/all.txt"), numbers(60));
+}
+
+#[test]
+fn held_is_shown_as_held_with_the_reason_and_goes_on_when_released() {
+    let Some(pool) = Pool::condor() else { return };
+    let project = pool.project("held");
+    project.write(
+        "workflow.yaml",
+        "workflow: holds\ntasks:\n  one: {out: {o: o.txt}, run: \"sleep 3; echo done > {o}\"}\n",
+    );
+    let running = project.start(&["run", "--site", "condor"]);
+    let mine = format!("TulparRun == \"{}\"", project.folder.join(".tulpar/runs/holds-1").display());
+    until("it is in the queue", || {
+        !project.run(&["condor_q", "-constraint", &mine, "-af", "ClusterId"]).stdout.trim().is_empty()
+    });
+    project.run(&["condor_hold", "-reason", "the moon is full", "-constraint", &mine]).good();
+    until("status says held", || project.tulpar(&["status"]).stdout.contains("held"));
+    let why = project.tulpar(&["explain", "one"]).good();
+    assert!(why.contains("the moon is full") && why.contains("condor_release"), "{why}");
+    project.run(&["condor_release", "-constraint", &mine]).good();
+    running.wait().good();
+    assert_eq!(project.read("results/o.txt"), "done\n");
+}
+
+#[test]
+fn what_nothing_in_the_pool_can_ever_match_is_said_before_submitting() {
+    let Some(pool) = Pool::condor() else { return };
+    let project = pool.project("never");
+    project.write(
+        "workflow.yaml",
+        "workflow: never\ntasks:\n  \
+         new: {gpus: 1, gpu_capability: 9.0, out: {o: a}, run: \"echo > {o}\"}\n  \
+         fat: {memory: 100 GB, out: {o: b}, run: \"echo > {o}\"}\n",
+    );
+    let said = project.tulpar(&["run", "--site", "condor"]);
+    assert_eq!(said.code, Some(2), "{said:?}");
+    for words in
+        ["`new` asks for GPUs of capability 9.0", "with `gpu_capability: 8.0`", "100 GB of memory", "workflow.yaml:3"]
+    {
+        assert!(said.stderr.contains(words), "{words}: {}", said.stderr);
+    }
+    assert!(!project.folder.join(".tulpar/runs").exists(), "nothing was begun");
+}
+
+#[test]
+fn a_secret_is_in_no_ad_no_argument_and_no_log() {
+    let Some(pool) = Pool::condor() else { return };
+    let project = pool.project("secret");
+    project.write("config/tulpar/secrets/WANDB_API_KEY", "7f3e9a-only-for-the-job\n");
+    project.write(
+        "workflow.yaml",
+        "workflow: quiet\ntasks:\n  one: {secrets: [WANDB_API_KEY], out: {o: o.txt}, run: \"sleep 2; echo ${#WANDB_API_KEY} > {o}\"}\n",
+    );
+    let running = project.start(&["run", "--site", "condor"]);
+    let mut seen = String::new();
+    until("it is in the queue", || {
+        seen = project.run(&["condor_q", "-all", "-l"]).stdout;
+        seen.contains(&project.folder.display().to_string())
+    });
+    running.wait().good();
+    assert_eq!(project.read("results/o.txt"), "23\n");
+    seen += &project.run(&["condor_history", "-l", "-limit", "5"]).stdout;
+    seen += &project.run(&["grep", "-r", "7f3e9a", ".tulpar"]).stdout;
+    assert!(!seen.contains("7f3e9a"), "the secret is where others can read it");
+}
+
+#[test]
+fn jobs_pull_from_a_staging_server_and_push_to_it() {
+    let Some(pool) = Pool::condor() else { return };
+    let project = pool.project("staged");
+    project.write("workflow.yaml", DIAMOND);
+    project.write("words.txt", "hello\nworld\n");
+    project.write("token", "let-me-in\n");
+    project.write("scratch/keep", "");
+    project.write(
+        "catalogue.yaml",
+        "sites:\n  head:\n    scratch: {path: scratch, servers: [\"http://127.0.0.1:18431\"]}\n  \
+         pool: {kind: htcondor, data: nonsharedfs, staging: head}\n",
+    );
+    project.write("config/tulpar/secrets/TULPAR_STAGING_TOKEN", "let-me-in\n");
+    let server = project.start(&["serve", "scratch", "--address", "127.0.0.1:18431", "--token-file", "token"]);
+    project.tulpar(&["run", "--site", "pool"]).good();
+    assert_eq!(project.read("results/all.txt"), "HELLO\nWORLD\nmore\n");
+    let parcels = project.run(&["sh", "-c", "cat .tulpar/runs/diamond-1/queue/*.items"]).good();
+    assert!(!parcels.contains("/objects/"), "HTCondor was told to move a file: {parcels}");
+    server.signal("TERM");
+    server.wait();
+}
+
+#[test]
+fn pilots_in_jobs_of_the_pool_run_many_tasks() {
+    let Some(pool) = Pool::condor() else { return };
+    let project = pool.project("pilots");
+    project.write("workflow.yaml", &scatter(200));
+    project.tulpar(&["run", "--site", "condor", "--pilots", "2"]).good();
+    assert_eq!(project.read("results/all.txt"), numbers(200));
+    let mine = format!("TulparPilotOf == \"{}\"", project.folder.join(".tulpar/runs/scatter-1").display());
+    until("the pilots have left", || {
+        project.run(&["condor_q", "-constraint", &mine, "-af", "ClusterId"]).stdout.trim().is_empty()
+    });
+}
+
+#[test]
+fn a_submit_file_that_exists_runs_on_the_pool() {
+    let Some(pool) = Pool::condor() else { return };
+    let project = pool.project("existing");
+    project.write("job.sh", "#!/bin/sh\necho \"$1 of $(cat note.txt)\" > out.txt\n");
+    project.write("note.txt", "two\n");
+    project.write(
+        "job.sub",
+        "executable = job.sh\narguments = $(Process)\ntransfer_input_files = note.txt\ntransfer_output_files = out.txt\n\
+         transfer_output_remaps = \"out.txt=out-$(Process).txt\"\nshould_transfer_files = YES\nlog = log\n\
+         request_cpus = 1\nrequest_memory = 64MB\nrequest_disk = 10MB\nqueue 2\n",
+    );
+    project.tulpar(&["run", "job.sub", "--site", "condor"]).good();
+    assert_eq!(project.read("results/out-0.txt") + &project.read("results/out-1.txt"), "0 of two\n1 of two\n");
+}
