@@ -1,37 +1,49 @@
-//! Pilots as real processes of this machine, over real connections.
+//! Pilots as real processes of this machine, over real connections: how tests start them.
+
+mod faults;
+mod strangers;
+mod work;
 
 use crossbeam_channel::{Receiver, unbounded};
 use std::path::{Path, PathBuf};
-use std::process::Command;
-use std::sync::OnceLock;
 use std::time::Duration;
-use tulpar_core::ids::{AttemptId, NodeId};
-use tulpar_core::job::{Ending, JobSpec};
+use tulpar_core::ids::{AttemptId, Digest, JobId, NodeId};
+use tulpar_core::job::{CommandLine, Ending, InputFile, InputFiles, JobSpec, OutputSpec, Report, Source};
 use tulpar_core::resources::Capacity;
 use tulpar_core::units::Bytes;
+use tulpar_core::workflow::{Limits, OutputKind};
 use tulpar_exec::executor::{Executor, Observation};
-use tulpar_exec::folder::Project;
+use tulpar_exec::folder::{Project, RunFolder};
 use tulpar_exec::pilots::{LocalSupply, Options, PilotNode, Pilots, folder};
 use tulpar_exec::remote::Remote;
+use tulpar_launch::pilot::{PilotOptions, pilot_main};
 
-/// The program of pilots. Cargo builds it for the tests of its own crate only.
-fn program() -> PathBuf {
-    static PROGRAM: OnceLock<PathBuf> = OnceLock::new();
-    let build = || {
-        let own = std::env::current_exe().unwrap();
-        let profile = own.parent().and_then(Path::parent).unwrap();
-        let mut cargo = Command::new(env!("CARGO"));
-        cargo
-            .args(["build", "--quiet", "--package", "tulpar-launch"])
-            .arg("--target-dir")
-            .arg(profile.parent().unwrap());
-        if profile.ends_with("release") {
-            cargo.arg("--release");
+/// This very program is the pilot too: a test of this crate cannot count on programs of other crates being built.
+/// What libtest would make of the words of a pilot must not be waited for, so it happens before `main`.
+#[used]
+#[unsafe(link_section = ".init_array")]
+static BEFORE_MAIN: extern "C" fn() = be_a_pilot;
+
+extern "C" fn be_a_pilot() {
+    let words: Vec<String> = std::env::args().skip(1).collect();
+    let code = match words.iter().map(String::as_str).collect::<Vec<_>>()[..] {
+        ["pilot", ..] => {
+            let options = PilotOptions::parse(&words[1..]).expect("the words of a pilot");
+            i32::from(pilot_main(&options).is_err())
         }
-        assert!(cargo.current_dir(env!("CARGO_MANIFEST_DIR")).status().unwrap().success());
-        profile.join("tulpar-launch")
+        ["__guard", run] => {
+            tulpar_launch::guard_main(run);
+            0
+        }
+        ["__script"] => tulpar_launch::script_main(Box::new(|_| None)),
+        _ => return,
     };
-    PROGRAM.get_or_init(build).clone()
+    #[expect(clippy::exit, reason = "before `main` there is nothing to go back to")]
+    std::process::exit(code);
+}
+
+fn program() -> PathBuf {
+    std::env::current_exe().unwrap()
 }
 
 fn nodes(count: u32) -> Vec<PilotNode> {
@@ -90,4 +102,128 @@ pub(super) fn place(path: &Path) -> (Box<dyn Executor>, Receiver<Observation>) {
         }
     });
     (Box::new(Spread(pilots, 0)), heard)
+}
+
+/// A run with pilots of its own.
+struct Scene {
+    /// Removed at the end.
+    _place: Option<tempfile::TempDir>,
+    project: Project,
+    run: RunFolder,
+    pilots: Pilots,
+    observations: Receiver<Observation>,
+}
+
+impl Scene {
+    fn new(count: u32, change: impl FnOnce(&mut Options)) -> Scene {
+        let place = tempfile::tempdir().unwrap();
+        let project = Project::new(place.path()).unwrap();
+        let run = project.new_run("scene").unwrap();
+        Scene { _place: Some(place), ..Scene::of(project, run, count, change) }
+    }
+
+    fn of(project: Project, run: RunFolder, count: u32, change: impl FnOnce(&mut Options)) -> Scene {
+        let mut options = options(&project, &run.path);
+        change(&mut options);
+        let secret = |name: &str| (name == "TOKEN").then(|| "hush".to_owned());
+        let remote = Remote::new(project.clone(), run.clone(), Box::new(secret));
+        let (pilots, observations) = Pilots::start(remote, nodes(count), options).unwrap();
+        Scene { _place: None, project, run, pilots, observations }
+    }
+
+    fn hear(&self) -> Observation {
+        self.observations.recv_timeout(Duration::from_secs(60)).expect("something happens within a minute")
+    }
+
+    /// What is said until this one is, which is the last.
+    fn hear_until(&self, wanted: impl Fn(&Observation) -> bool) -> Vec<Observation> {
+        let mut heard = Vec::new();
+        loop {
+            heard.push(self.hear());
+            if wanted(&heard[heard.len() - 1]) {
+                return heard;
+            }
+        }
+    }
+
+    fn wait_for_pilots(&self, count: usize) {
+        for _ in 0..count {
+            self.hear_until(|it| matches!(it, Observation::Node { present: true, .. }));
+        }
+    }
+
+    fn report(&self, job: u32) -> Report {
+        let end = |it: &Observation| matches!(it, Observation::Ended(attempt, _) if attempt.job == JobId(job));
+        match self.hear_until(end).pop() {
+            Some(Observation::Ended(_, report)) => *report,
+            _ => unreachable!("it was the last"),
+        }
+    }
+
+    fn wait_for_start(&self, job: u32) {
+        self.hear_until(|it| matches!(it, Observation::Started(attempt) if attempt.job == JobId(job)));
+    }
+
+    fn end(self) {
+        Box::new(self.pilots).shutdown();
+    }
+
+    /// The number of the process that is a pilot: the one whose arguments say so.
+    fn process(&self, name: &str) -> i32 {
+        let folder = self.run.path.display().to_string();
+        let mut found = std::fs::read_dir("/proc").unwrap().flatten().filter_map(|entry| {
+            let number: i32 = entry.file_name().to_str()?.parse().ok()?;
+            let line = std::fs::read(entry.path().join("cmdline")).ok()?;
+            let words: Vec<_> = line.split(|byte| *byte == 0).map(String::from_utf8_lossy).collect();
+            let is_it = words.get(1).is_some_and(|verb| verb == "pilot")
+                && words.iter().any(|word| word == name)
+                && words.iter().any(|word| word.starts_with(&folder));
+            is_it.then_some(number)
+        });
+        found.next().expect("the pilot runs")
+    }
+}
+
+fn spec(job: u32, pilot: u32, line: &str) -> Box<JobSpec> {
+    Box::new(JobSpec {
+        attempt: AttemptId { job: JobId(job), n: 1 },
+        name: format!("job{job}"),
+        command: CommandLine::Shell { shell: "sh".into(), line: line.into() },
+        variables: Default::default(),
+        secrets: Vec::new(),
+        container: None,
+        venv: None,
+        conda: None,
+        inputs: Vec::new(),
+        outputs: Vec::new(),
+        checkpoint: None,
+        limits: Limits { grace: Some(Duration::from_secs(2)), ..Limits::default() },
+        milli_cpus: 1000,
+        gpus: Vec::new(),
+        cores: Vec::new(),
+        node: format!("pilot-{pilot}"),
+        request: None,
+        script: None,
+    })
+}
+
+fn output(path: &str) -> OutputSpec {
+    OutputSpec { name: path.replace('.', "_"), path: path.into(), kind: OutputKind::File, optional: false }
+}
+
+/// A file of the user's, written now.
+fn user_file(project: &Project, path: &str, content: &[u8]) -> InputFile {
+    let place = project.root().join(path);
+    std::fs::create_dir_all(place.parent().unwrap()).unwrap();
+    std::fs::write(place, content).unwrap();
+    InputFile {
+        path: path.into(),
+        source: Source::Path(path.into()),
+        size: content.len() as u64,
+        digest: Digest::of(content),
+    }
+}
+
+fn input(name: &str, files: Vec<InputFile>) -> InputFiles {
+    InputFiles { name: name.into(), files: files.into(), list: None }
 }

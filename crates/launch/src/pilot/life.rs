@@ -39,8 +39,8 @@ fn failed(doing: &'static str) -> impl FnOnce(io::Error) -> PilotError {
 }
 
 enum Call {
-    /// The connection is over.
-    Broken,
+    /// The connection is over; when something was last heard.
+    Broken(Instant),
     /// The driver says: go.
     Leave,
     Refused(String),
@@ -200,15 +200,17 @@ impl Pilot<'_> {
                         self.lease = Duration::from_millis(welcome.lease_ms);
                         pause = PAUSES.0;
                     }
-                    Ok(Call::Broken) | Err(_) => {
+                    Ok(Call::Broken(heard)) => {
                         if let Some(outbox) = line.take() {
                             self.agent.disconnected(&outbox);
                         }
-                        self.heard = Instant::now();
+                        self.heard = heard;
                         calls = never();
                         dial = crossbeam_channel::after(pause);
                         pause = (pause * 2).min(PAUSES.1);
                     }
+                    // The last thing that is sent is that it is over.
+                    Err(_) => calls = never(),
                 },
             }
         };
@@ -286,8 +288,9 @@ impl Pilot<'_> {
             "receive",
             Box::new(move || {
                 let calls = line.calls.clone();
-                let _ = line.listen(receiver, &folder);
-                let _ = calls.send(Call::Broken);
+                let mut heard = Instant::now();
+                let _ = line.listen(receiver, &folder, &mut heard);
+                let _ = calls.send(Call::Broken(heard));
             }),
         )?;
         Ok((outbox, heard))
@@ -302,18 +305,18 @@ struct Line {
 }
 
 impl Line {
-    fn listen(self, mut receiver: Receiver, folder: &std::path::Path) -> Result<(), ChannelError> {
+    fn listen(self, mut receiver: Receiver, folder: &std::path::Path, heard: &mut Instant) -> Result<(), ChannelError> {
         static LINES: std::sync::atomic::AtomicU32 = std::sync::atomic::AtomicU32::new(0);
         let label = LINES.fetch_add(1, std::sync::atomic::Ordering::Relaxed).to_string();
         let mut inflow = Inflow::new(folder, &label)?;
-        let (mut silence, mut heard) = (Duration::from_secs(30), Instant::now());
+        let mut silence = Duration::from_secs(30);
         let result = loop {
             let messages = match receiver.receive() {
                 Ok(messages) => messages,
                 Err(error) => break Err(error),
             };
             if !messages.is_empty() {
-                heard = Instant::now();
+                *heard = Instant::now();
             } else if heard.elapsed() > silence {
                 break Err(ChannelError::Closed);
             }
