@@ -161,7 +161,10 @@ fn requests(mut description: Description, request: &Request) -> Result<Descripti
         description = description.set(&format!("request_{plain}"), u64::from(amount.div_ceil(1000)));
     }
     if let Some(time) = request.time {
-        description = description.set("allowed_execute_duration", time.as_secs().max(1));
+        // HTCondor holds a job that takes too long, and the DAG would wait for it.
+        description = description
+            .set("allowed_execute_duration", time.as_secs().max(1))
+            .set("periodic_remove", "JobStatus == 5 && HoldReasonCode == 47");
     }
     Ok(description)
 }

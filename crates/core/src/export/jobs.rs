@@ -17,6 +17,8 @@ pub(super) const ARCHIVES: &str = ".archives";
 /// More files of scripts in a folder help nobody.
 const MOST_JOBS: usize = 100_000;
 const MOST_EDGES: usize = 20_000_000;
+/// Below this, names say more than their folder.
+const MANY_FILES: usize = 50;
 
 pub(super) struct Exported<'g> {
     pub(super) graph: &'g Graph,
@@ -148,8 +150,31 @@ impl<'g> Exported<'g> {
         }
         exported.secrets.sort();
         exported.secrets.dedup();
+        exported.fold(&links);
         exported.links = links.into_iter().map(|(path, target)| Link { path, target }).collect();
         Ok(exported)
+    }
+
+    /// Names a folder in place of its many files where a job reads all of them and nothing else comes there.
+    fn fold(&mut self, links: &BTreeMap<String, String>) {
+        let mut totals: FxHashMap<&str, usize> = FxHashMap::default();
+        links.keys().flat_map(|path| above(path)).for_each(|folder| *totals.entry(folder).or_default() += 1);
+        totals.retain(|_, count| *count >= MANY_FILES);
+        for output in self.sets.iter().flat_map(|set| &set.jobs).flat_map(|job| &job.outputs) {
+            for folder in above(output) {
+                totals.remove(folder);
+            }
+        }
+        for job in self.sets.iter_mut().flat_map(|set| &mut set.jobs).filter(|job| job.inputs.len() >= MANY_FILES) {
+            let mut read: FxHashMap<&str, usize> = FxHashMap::default();
+            let data = job.inputs.iter().filter(|path| links.contains_key(*path));
+            data.flat_map(|path| above(path)).for_each(|folder| *read.entry(folder).or_default() += 1);
+            let whole = |folder: &&str| totals.contains_key(folder) && totals.get(folder) == read.get(folder);
+            let mut inputs: Vec<String> =
+                job.inputs.iter().map(|path| above(path).find(whole).unwrap_or(path).to_owned()).collect();
+            inputs.dedup();
+            job.inputs = inputs;
+        }
     }
 
     fn archive_of(&self, job: JobId, output: u32, current: &[Job]) -> Option<String> {
@@ -161,6 +186,11 @@ impl<'g> Exported<'g> {
         let name = &self.graph.plan().task(self.graph.set_of(job)).outputs.get(output as usize)?.name;
         Some(archive(node, name))
     }
+}
+
+/// The folders that a file lies in, the highest first.
+fn above(path: &str) -> impl Iterator<Item = &str> {
+    path.match_indices('/').map(|(at, _)| &path[..at])
 }
 
 /// An output whose files only the run knows, or that need not be there.

@@ -28,6 +28,11 @@ fn text<'b>(bundle: &'b Bundle, path: &str) -> &'b str {
     &file.unwrap_or_else(|| panic!("no {path} among {names:?}")).text
 }
 
+/// How many files a job reads.
+fn lines(bundle: &Bundle, job: &str) -> usize {
+    text(bundle, &format!("jobs/{job}.in")).lines().count()
+}
+
 const STUDY: &str = "\
 workflow: study
 data: {labels: labels.csv}
@@ -114,6 +119,7 @@ request_gpus = 1
 gpus_minimum_memory = 20480MB
 gpus_minimum_capability = 8.0
 allowed_execute_duration = 7200
+periodic_remove = JobStatus == 5 && HoldReasonCode == 47
 queue 1
 ";
     assert_eq!(text(&bundle, "train.sub"), expected);
@@ -217,6 +223,34 @@ tasks:
     assert!(text(&bundle, "a.sub").contains("transfer_checkpoint_files = checkpoint.tar\n"));
     assert!(text(&bundle, "workflow.dag").contains("inputs=\"secrets/API_TOKEN\""));
     assert!(text(&bundle, "README.md").contains("printf %s \"$API_TOKEN\" > files/secrets/API_TOKEN\n"));
+}
+
+#[test]
+fn a_job_that_reads_a_whole_folder_names_the_folder() {
+    let text = "\
+workflow: images
+data: {images: images/*.png, one: images/7.png}
+tasks:
+  all: {in: [images], out: {x: x.txt}, run: 'cat {images} > {x}'}
+  one: {in: [one], out: {y: y.txt}, run: 'cat {one} > {y}'}
+  beside: {in: [images], out: {z: 'images/z.txt'}, run: 'cat {images} > {z}'}
+";
+    let inputs = |text: &str| -> Vec<usize> {
+        let (workflow, _) = workflow::read(text, &BTreeMap::new());
+        let file = |number: u32| DataFile {
+            path: format!("images/{number}.png"),
+            from: format!("/archive/{number}.png"),
+            size: 1,
+            digest: Digest([1; 32]),
+        };
+        let files = vec![(0..100).map(file).collect(), vec![file(7)]];
+        let plan = Plan::new(workflow.expect("a workflow"), files, Default::default());
+        let bundle = slurm(&Graph::new(Arc::new(plan)).expect("no circle")).expect("exported");
+        assert_eq!(bundle.links.len(), 100);
+        ["all", "one"].iter().map(|name| lines(&bundle, name)).collect()
+    };
+    assert_eq!(inputs(text), [100, 1]);
+    assert_eq!(inputs(&text.replace("images/z.txt", "z.txt")), [1, 1]);
 }
 
 #[test]
