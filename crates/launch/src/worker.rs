@@ -11,11 +11,15 @@ use std::fs::{self, File};
 use std::io::{self, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
+use std::process::Command;
 use std::sync::Arc;
 use std::time::Duration;
 use tulpar_core::ids::Digest;
 use tulpar_core::job::{Ending, Report, Source};
 use tulpar_core::parcel::{self, Parcel};
+
+/// `environment: {TULPAR_GPU_NAMES: index}` is for programs that only understand numbers.
+const GPU_NAMES: &str = "TULPAR_GPU_NAMES";
 
 /// The program saved its state and shall be started again.
 const CONTINUE: i32 = 85;
@@ -191,6 +195,11 @@ fn with_devices(parcel: &Parcel) -> tulpar_core::job::JobSpec {
     let asked = spec.request.as_ref().is_some_and(|request| request.gpus > 0);
     if asked && let Ok(devices) = std::env::var("CUDA_VISIBLE_DEVICES") {
         spec.gpus = devices.split(',').map(|device| device.trim().to_owned()).filter(|id| !id.is_empty()).collect();
+        if spec.variables.get(GPU_NAMES).is_some_and(|names| names == "index") {
+            let listed = Command::new("nvidia-smi").args(["--query-gpu=index,uuid", "--format=csv,noheader"]).output();
+            let listed = listed.map(|output| String::from_utf8_lossy(&output.stdout).into_owned()).unwrap_or_default();
+            spec.gpus = spec.gpus.iter().map(|id| index_of(id, &listed)).collect();
+        }
     }
     if let Some(node) = ["_CONDOR_SLOT_NAME", "SLURMD_NODENAME"].iter().find_map(|name| std::env::var(name).ok()) {
         spec.node = node;
@@ -214,6 +223,13 @@ fn on_all_nodes(spec: &mut tulpar_core::job::JobSpec) -> Vec<String> {
         spec.variables.entry(name).or_insert(value);
     }
     words
+}
+
+/// The number of a device that a site names by the beginning of its UUID; the name itself where no number is known.
+fn index_of(id: &str, listed: &str) -> String {
+    let lines = listed.lines().filter_map(|line| line.split_once(','));
+    let found = lines.map(|(index, uuid)| (index.trim(), uuid.trim())).find(|(_, uuid)| uuid.starts_with(id));
+    found.map_or(id, |(index, _)| index).to_owned()
 }
 
 fn secrets(folder: &Path) -> BTreeMap<String, String> {
@@ -258,4 +274,18 @@ fn write_whole(path: &Path, bytes: &[u8]) -> io::Result<()> {
     file.write_all(bytes)?;
     file.sync_all()?;
     fs::rename(&temporary, path)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_device_is_found_by_the_beginning_of_its_uuid() {
+        let listed = "0, GPU-f2a5a186-f6fe-9e6d\n1, GPU-160dc324-66f3-bdee\n";
+        assert_eq!(index_of("GPU-160dc324", listed), "1");
+        assert_eq!(index_of("GPU-f2a5a186-f6fe-9e6d", listed), "0");
+        assert_eq!(index_of("GPU-ffff", listed), "GPU-ffff");
+        assert_eq!(index_of("3", ""), "3");
+    }
 }

@@ -310,3 +310,57 @@ fn a_submit_file_that_exists_runs_on_the_pool() {
     project.tulpar(&["run", "job.sub", "--site", "condor"]).good();
     assert_eq!(project.read("results/out-0.txt") + &project.read("results/out-1.txt"), "0 of two\n1 of two\n");
 }
+
+#[test]
+fn a_pegasus_workflow_runs_on_the_pool_unchanged() {
+    let Some(pool) = Pool::condor() else { return };
+    let project = pool.project("pegasus");
+    project.write("input.txt", "one\ntwo\n");
+    project.write("catalogue.yaml", "sites:\n  condorpool: {kind: htcondor}\n");
+    let input = project.folder.join("input.txt").display().to_string();
+    let job = |id: &str, from: &str, to: &str, stage_out: bool| {
+        format!(
+            "  - {{type: job, id: {id}, name: tac, stdout: {to}, arguments: [{from}], uses: [{{lfn: {from}, type: input}}, \
+             {{lfn: {to}, type: output, stageOut: {stage_out}, registerReplica: false}}]}}\n"
+        )
+    };
+    project.write(
+        "workflow.yml",
+        &format!(
+            "pegasus: \"5.0\"\nname: turning\nreplicaCatalog:\n  replicas:\n    \
+             - {{lfn: input.txt, pfns: [{{site: local, pfn: {input}}}]}}\ntransformationCatalog:\n  transformations:\n    \
+             - {{name: tac, sites: [{{name: condorpool, pfn: /usr/bin/tac, type: installed}}]}}\njobs:\n{}{}\
+             jobDependencies:\n  - {{id: ID1, children: [ID2]}}\n",
+            job("ID1", "input.txt", "turned.txt", false),
+            job("ID2", "turned.txt", "again.txt", true)
+        ),
+    );
+    project.tulpar(&["run", "workflow.yml", "--site", "condorpool"]).good();
+    assert_eq!(project.read("results/again.txt"), "one\ntwo\n");
+    assert_eq!(logged(&project, "turning-1", "005"), 2);
+}
+
+#[test]
+fn a_task_in_a_container_runs_inside_it() {
+    let Some(pool) = Pool::condor() else { return };
+    let project = pool.project("container");
+    if project.run(&["sh", "-c", "command -v apptainer"]).code != Some(0) {
+        crate::main::harness::skipped("this pool has no Apptainer: `e2e/condor --suite sid up` has");
+        return;
+    }
+    // An image of nothing but a shell and what it needs, made where it will run.
+    let made = project.run(&[
+        "sh",
+        "-c",
+        "mkdir -p box/bin box/usr box/etc box/tmp box/proc box/dev && cp -r /usr/bin/dash box/bin/sh && \
+         cp --parents $(ldd /usr/bin/dash | grep -o '/[^ ]*') box/ && echo boxed > box/etc/kind && \
+         ln -s bin box/usr/bin 2>/dev/null; apptainer -q build tiny.sif box",
+    ]);
+    assert_eq!(made.code, Some(0), "{made:?}");
+    project.write(
+        "workflow.yaml",
+        "workflow: boxed\ntasks:\n  look: {container: tiny.sif, out: {o: o.txt}, run: \"read kind < /etc/kind; echo $kind > {o}\"}\n",
+    );
+    project.tulpar(&["run", "--site", "condor"]).good();
+    assert_eq!(project.read("results/o.txt"), "boxed\n");
+}
