@@ -121,12 +121,14 @@ pub fn write(batch: &Batch<'_>, cluster: &Cluster) -> Result<String, ScriptError
 
 /// The name of a file tells what happened, so that one look into one folder tells of all. A start is told before it is
 /// asked whether the batch was given up, and whoever gives it up looks for starts afterwards: one of both sees the other.
+/// What has told how it ended is not done again, whatever a controller believes that lost its memory.
 /// Slurm sends the warning before the time limit to this shell alone, which passes it on and goes on waiting.
 const BODY: &str = r#"
 start="$events/$prefix-$SLURM_ARRAY_TASK_ID.${SLURM_RESTART_COUNT:-0}"
 : > "$start.started"
 [ ! -e "$void" ] || exit 0
 attempt=$(sed -n "${SLURM_ARRAY_TASK_ID}{p;q;}" "$items")
+[ ! -e "$attempt/tulpar-out/report.json" ] || { : > "$start.ended.0"; exit 0; }
 trap 'kill -TERM $child 2> /dev/null' TERM
 "$launch" work "$attempt" >> "$attempt/launch.log" 2>&1 &
 child=$!

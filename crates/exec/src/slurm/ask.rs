@@ -15,6 +15,8 @@ use tulpar_core::slurm::table::Row;
 /// `squeue` is asked this often at most, and not longer than a tenth of the time.
 pub(crate) const ASK: Duration = Duration::from_secs(1);
 const ASK_AT_LEAST: Duration = Duration::from_secs(30);
+/// Between the end that a job tells and the moment when Slurm knows of it.
+const LATE: Duration = Duration::from_secs(20);
 /// A controller that is restarted is away for a moment.
 const AWAY_SAID: Duration = Duration::from_secs(5);
 
@@ -120,6 +122,7 @@ impl Follower {
     }
 
     fn take_rows(&mut self, generation: u64, rows: &[Row]) {
+        self.late_before = std::mem::take(&mut self.late);
         for row in rows {
             let number = self.arrays.get(&row.array).copied().or_else(|| self.batches.batch_of(&row.name));
             let Some(number) = number else { continue };
@@ -145,7 +148,7 @@ impl Follower {
 
     fn take_row(&mut self, generation: u64, number: u32, index: u32, row: &Row) {
         let Some(task) = self.task(number, index) else {
-            if self.is_nobodys(number, row.phase) {
+            if self.is_nobodys(number, row.phase) || self.is_late(row, index) {
                 self.to_cancel.entry(row.array).or_default().insert(index);
             }
             return;
@@ -183,6 +186,18 @@ impl Follower {
             _ => {}
         }
         self.lost.remove(&(number, index));
+    }
+
+    /// Slurm says for a while that something runs that has told its end: its controller lost what happened before it was
+    /// killed, and would keep the place for minutes.
+    fn is_late(&mut self, row: &Row, index: u32) -> bool {
+        if row.phase != Phase::Running {
+            return false;
+        }
+        let key = (row.array, index);
+        let since = *self.late_before.get(&key).unwrap_or(&Instant::now());
+        self.late.insert(key, since);
+        since.elapsed() > LATE
     }
 
     /// What a listing does not show, although it was asked for after the job was there, has left the queue.

@@ -61,6 +61,9 @@ pub(crate) struct Follower {
     pub(super) closed_at: u64,
     /// The last listing that showed no job that waits or runs.
     pub(super) empty_list: Option<u64>,
+    /// Tasks of arrays that have told their end and are still said to run, in this listing and in the one before.
+    pub(super) late: BTreeMap<(u64, u32), Instant>,
+    pub(super) late_before: BTreeMap<(u64, u32), Instant>,
     /// When the last listing was asked for and answered, and when somebody wants the next.
     pub(super) asked: Option<Instant>,
     pub(super) answered: Instant,
@@ -124,6 +127,8 @@ impl Follower {
             listing: false,
             closed_at: 0,
             empty_list: None,
+            late: BTreeMap::new(),
+            late_before: BTreeMap::new(),
             asked: None,
             answered: Instant::now(),
             wanted: None,
