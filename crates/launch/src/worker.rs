@@ -7,9 +7,9 @@ use crate::inputs::object_path;
 use crate::{Folders, Keep, Launcher, Notice, Options, StopSignals, sandbox};
 use crossbeam_channel::Receiver;
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs::{self, File};
+use std::fs::{self, File, Permissions};
 use std::io::{self, Write};
-use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::Path;
 use std::process::Command;
 use std::sync::Arc;
@@ -248,6 +248,9 @@ fn bring(report: &Report, folders: &Folders, out: &Path) -> io::Result<()> {
         if fs::hard_link(&from, &to).is_err() {
             fs::copy(&from, &to)?;
         }
+        // A site keeps modes, and may bring it twice: read-only, it could not be written over.
+        let mode = if output.executable { 0o755 } else { 0o644 };
+        fs::set_permissions(&to, Permissions::from_mode(mode))?;
     }
     Ok(())
 }

@@ -186,7 +186,9 @@ fn schedd_and_startd_killed_under_a_run_lose_nothing() {
     let Some(pool) = Pool::condor() else { return };
     let project = pool.project("daemons");
     project.write("workflow.yaml", &scatter(60).replace("run: echo", "run: sleep 0.5; echo"));
-    let running = project.start(&["run", "--site", "condor"]);
+    // Without it HTCondor waits forty minutes for a node that is gone.
+    project.write("catalogue.yaml", "sites:\n  pool: {kind: htcondor, submit: {job_lease_duration: 20}}\n");
+    let running = project.start(&["run", "--site", "pool"]);
     until("some have ended", || logged(&project, "scatter-1", "005") >= 5);
     pool.root(&["pkill", "-9", "condor_schedd"]);
     until("some more have ended", || logged(&project, "scatter-1", "005") >= 15);
