@@ -5,6 +5,7 @@ mod main {
     mod condor_runs;
     mod dry_run;
     mod event_log;
+    mod executor_text;
     mod handing_over;
     mod harness;
     mod slurm;

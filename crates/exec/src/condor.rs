@@ -9,7 +9,7 @@ mod supply;
 mod tools;
 mod work;
 
-pub use describe::{Shape, describe};
+pub use describe::{Paths, Shape, describe};
 pub use supply::CondorSupply;
 pub use tools::{CondorError, pool};
 

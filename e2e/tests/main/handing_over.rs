@@ -98,6 +98,32 @@ fn slurm_gives_the_files_of_a_run() {
     same(&project);
 }
 
+#[test]
+fn submit_files_and_dags_run_on_the_pool_as_they_are() {
+    let Some(pool) = Pool::condor() else { return };
+    let project = pool.project("existing");
+    project.write("train.sh", "#!/bin/bash\nset -e\necho \"$1 $MODE $(cat labels.csv)\" > model.txt\nexit 4\n");
+    project.write("labels.csv", "a,1\n");
+    project.write(
+        "train.sub",
+        "executable = train.sh\narguments = \"'$(rate) %'\"\nenvironment = \"MODE='it''s'\"\n\
+         transfer_input_files = labels.csv\ntransfer_output_files = model.txt\n\
+         transfer_output_remaps = \"model.txt=model-$(name).txt\"\nshould_transfer_files = YES\nsuccess_exit_code = 4\n\
+         request_cpus = 1\nrequest_memory = 100MB\nrequest_disk = 100MB\n\
+         queue name, rate from (\n  slow, 0.01\n  fast, 0.1\n)\n",
+    );
+    project.write(
+        "study.dag",
+        "JOB TRAIN train.sub\nJOB ALL {\n  executable = /bin/cat\n  arguments = model-slow.txt model-fast.txt\n  \
+         transfer_input_files = model-slow.txt, model-fast.txt\n  transfer_output_files =\n  output = all.txt\n}\n\
+         PARENT TRAIN CHILD ALL\n",
+    );
+    project.tulpar(&["run", "train.sub", "--site", "condor"]).good();
+    assert_eq!(project.read("results/model-fast.txt"), "0.1 % it's a,1\n");
+    project.tulpar(&["run", "study.dag", "--site", "condor", "--no-cache"]).good();
+    assert_eq!(project.read("results/all.txt"), "0.01 % it's a,1\n0.1 % it's a,1\n");
+}
+
 /// A task set of a random workflow, as it was meant.
 struct Meant {
     cpus: u32,
