@@ -26,6 +26,7 @@ use tulpar_core::ids::AttemptId;
 use tulpar_core::job::{Ending, JobSpec};
 use tulpar_core::site::{Node, Queue};
 use tulpar_core::slurm::cluster::Cluster;
+use tulpar_core::slurm::script;
 
 /// How long a controller that does not answer is waited for before attempts that have not started are given up.
 const PATIENCE: Duration = Duration::from_secs(30 * 60);
@@ -40,6 +41,8 @@ pub enum SlurmError {
     NotHere { program: &'static str, source: io::Error },
     #[error("Slurm does not answer: {0}")]
     NoAnswer(String),
+    #[error(transparent)]
+    Lines(#[from] script::ScriptError),
     #[error("{doing} {}: {source}", .path.display())]
     Io { doing: &'static str, path: PathBuf, source: io::Error },
 }
@@ -81,6 +84,8 @@ impl Slurm {
     /// Starts following. `launch` is the program that jobs run; it is copied into the folder of the run, which must lie on
     /// a file system that all nodes see under the same path.
     pub fn start(remote: Remote, queue: &Queue, launch: PathBuf) -> Result<(Self, Receiver<Observation>), SlurmError> {
+        script::check(&queue.lines)?;
+        queue.classes.iter().try_for_each(|class| script::check(&class.lines))?;
         let cluster = Arc::new(cluster()?);
         let remote = Arc::new(remote);
         let batches = batches::Batches::open(&remote, &launch)?;

@@ -10,8 +10,8 @@ use crate::resources::Request;
 use std::fmt::Write as _;
 use std::time::Duration;
 
-/// `--signal` may come this much early, and a task needs a moment after its own limit to tell about it.
-const MARGIN: Duration = Duration::from_secs(60);
+/// `--signal` may come a minute early, and comes before [`TIDYING`]; neither may be before the task's own limit.
+const MARGIN: Duration = Duration::from_secs(90);
 /// For what `launch` does after the task has used its grace time: its checkpoint is saved and synced.
 const TIDYING: Duration = Duration::from_secs(20);
 
@@ -199,6 +199,14 @@ fn options(batch: &Batch<'_>, cluster: &Cluster) -> Result<Options, ScriptError>
         options.set(key, Some(value.to_owned()).filter(|value| !value.is_empty() && value != "true"));
     }
     Ok(options)
+}
+
+/// Whether the lines of a site can be used at all.
+pub fn check(lines: &[(String, String)]) -> Result<(), ScriptError> {
+    let empty = Files { launch: "", items: "", log: "", events: "", prefix: "", void: "" };
+    let request = Request::default();
+    let batch = Batch { name: "", tasks: 1, request: &request, grace: Duration::ZERO, lines, files: &empty };
+    write(&batch, &Cluster::default()).map(drop)
 }
 
 /// What says the same as an option of the site's goes.

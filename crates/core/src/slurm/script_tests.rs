@@ -112,3 +112,17 @@ fn several_nodes_run_one_process_each() {
     assert_eq!(gang(&two)[..3], ["srun", "--nodes=2", "--ntasks=2"]);
     assert!(options_of(&two, &[]).contains(&"--nodes=2".to_owned()));
 }
+
+#[test]
+fn the_warning_never_comes_before_the_limit_of_the_task_itself() {
+    for seconds in 1..400 {
+        let request = Request { time: Some(Duration::from_secs(seconds)), ..Request::default() };
+        let options = options_of(&request, &[]);
+        let number = |start: &str| {
+            let found = options.iter().find_map(|option| option.strip_prefix(start)).unwrap();
+            found.parse::<u64>().unwrap()
+        };
+        let warning = number("--time=") * 60 - number("--signal=B:TERM@") - 60;
+        assert!(warning >= seconds, "{seconds}: {options:?}");
+    }
+}

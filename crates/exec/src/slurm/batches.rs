@@ -116,6 +116,20 @@ impl Batches {
         write_durably(&self.file(batch, "void"), b"")
     }
 
+    /// All of it is over. The script stays for people, the log when Slurm had something to say; and the last
+    /// announcement, so that no number is given twice.
+    pub(crate) fn close(&self, batch: u32) {
+        let log = self.file(batch, "log");
+        if fs::metadata(&log).is_ok_and(|log| log.len() == 0) {
+            let _ = fs::remove_file(&log);
+        }
+        for extension in ["items", "id", "json"] {
+            if extension != "json" || batch + 1 < self.next {
+                let _ = fs::remove_file(self.file(batch, extension));
+            }
+        }
+    }
+
     /// All batches of earlier drivers.
     pub(crate) fn earlier(&self) -> io::Result<BTreeMap<u32, Found>> {
         let mut found = BTreeMap::new();

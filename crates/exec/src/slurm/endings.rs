@@ -49,7 +49,11 @@ pub(crate) fn ending(remains: Remains<'_>) -> (Ending, String) {
             );
             (Ending::Refused(text), String::new())
         }
-        _ => (Ending::NodeLost, "its job ended without saying how".into()),
+        _ => (
+            Ending::NodeLost,
+            "its job ended without saying how; when this repeats, see whether all nodes see the folder of the run"
+                .into(),
+        ),
     }
 }
 

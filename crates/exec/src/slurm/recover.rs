@@ -7,6 +7,8 @@
 use super::ask::Ask;
 use super::follow::Follower;
 use super::table::{Batch, Stage, Task};
+use crate::executor::Observation;
+use crate::remote::Files;
 use std::collections::{BTreeMap, HashMap};
 use std::time::Duration;
 use tulpar_core::ids::AttemptId;
@@ -35,8 +37,11 @@ impl Follower {
         for attempt in attempts {
             match place.get(attempt) {
                 Some((number, index)) => live.entry(*number).or_default().push(*index),
-                // It was never announced, so it was never submitted.
-                None => self.end_unsent(*attempt, Ending::NodeLost),
+                // It was never announced, or its batch is over and its end was not written down.
+                None => match self.remote.harvest(*attempt, Files::Shared) {
+                    Ok(report) => self.observe(Observation::Ended(*attempt, Box::new(report))),
+                    Err(_) => self.end_unsent(*attempt, Ending::NodeLost),
+                },
             }
         }
         for (number, found) in earlier {

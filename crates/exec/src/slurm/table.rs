@@ -95,6 +95,7 @@ impl Follower {
                 self.arrays.remove(&array);
             }
             self.table.remove(&number);
+            self.batches.close(number);
         }
     }
 }
