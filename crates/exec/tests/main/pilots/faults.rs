@@ -83,6 +83,7 @@ fn a_pilot_that_the_site_wants_back_gives_its_tasks_their_grace() {
         files: vec!["state".into()],
         keep: None,
         best: tulpar_core::workflow::Best::Newest,
+        every: None,
     });
     scene.pilots.submit(vec![task]);
     scene.wait_for_start(1);

@@ -111,7 +111,7 @@ fn what_a_task_saved_on_one_pilot_is_there_on_another() {
     for n in 1..=3 {
         let mut task = spec(1, n % 2, line);
         task.attempt.n = n;
-        task.checkpoint = Some(Checkpoint { files: vec!["state".into()], keep: None, best: Best::Newest });
+        task.checkpoint = Some(Checkpoint { files: vec!["state".into()], keep: None, best: Best::Newest, every: None });
         scene.pilots.submit(vec![task]);
         let expected = if n < 3 { Ending::Checkpointed } else { Ending::Exit(0) };
         assert_eq!(scene.report(1).ending, expected, "attempt {n}");
