@@ -119,6 +119,10 @@ impl Batches {
     /// All of it is over. The script stays for people, the log when Slurm had something to say; and the last
     /// announcement, so that no number is given twice.
     pub(crate) fn close(&self, batch: u32) {
+        // A late `sbatch` shall find the mark and nothing missing.
+        if self.file(batch, "void").exists() {
+            return;
+        }
         let log = self.file(batch, "log");
         if fs::metadata(&log).is_ok_and(|log| log.len() == 0) {
             let _ = fs::remove_file(&log);
