@@ -222,8 +222,12 @@ fn report(
     };
     let Some(first) = missing.first() else { return };
     // What some other node has is not what makes it impossible: it is the combination.
+    // Who has no devices at all has none of that memory or capability either.
+    let covers = |other: &Lack, lack: &Lack| {
+        other.key == lack.key || (other.key == "gpus" && matches!(lack.key, "gpu_memory" | "gpu_capability"))
+    };
     let never = |lack: &&Lack| {
-        kinds.iter().all(|(node, _)| lacks(request, node, site).iter().any(|other| other.key == lack.key))
+        kinds.iter().all(|(node, _)| lacks(request, node, site).iter().any(|other| covers(other, lack)))
     };
     let asked: Vec<&str> = missing.iter().filter(never).map(|lack| lack.asked.as_str()).collect();
     let has: Vec<String> = missing.iter().map(|lack| format!("`{}: {}`", lack.key, lack.has)).collect();
