@@ -6,6 +6,7 @@ use crate::executor::Observation;
 use std::time::Instant;
 use tulpar_core::ids::AttemptId;
 use tulpar_core::job::Ending;
+use tulpar_core::parcel;
 use tulpar_core::slurm::state::Over;
 use tulpar_core::units::Timestamp;
 
@@ -73,6 +74,8 @@ impl Follower {
     pub(crate) fn end(&mut self, number: u32, index: u32, ending: Ending, words: String) {
         let Some(task) = self.task(number, index) else { return };
         let (attempt, started) = (task.attempt, task.started);
+        // Whoever takes a report in removes them; here nobody does.
+        let _ = std::fs::remove_file(self.remote.attempt_folder(attempt).join(parcel::SECRETS));
         self.over(number, index);
         self.observe(Observation::Ended(attempt, endings::report(ending, started, words)));
     }

@@ -31,7 +31,7 @@ fn remote(folder: &Path) -> Remote {
         Some(run) => run,
         None => project.new_run("conformance").unwrap(),
     };
-    Remote::new(project, run, Box::new(|_| None))
+    Remote::new(project, run, Box::new(|name| (name == "TOKEN").then(|| "s3cret".into())))
 }
 
 /// Over the same folder again it is the next driver of the same run.
@@ -149,8 +149,9 @@ fn a_requeued_attempt_goes_on_from_its_checkpoint() {
     let (executor, observations) = start(folder.path(), &queue());
     let mut executor = Box::new(executor);
     // It saves on the signal, and the second start finds what the first saved.
-    let line = "test -e state && { cat state >&2; exit 3; }; trap 'echo saved > state; exit 85' TERM; while true; do sleep 0.1 || true; done";
+    let line = "test \"$TOKEN\" = s3cret; test -e state && { cat state >&2; exit 3; }; trap 'echo saved > state; exit 85' TERM; while true; do sleep 0.1 || true; done";
     let mut spec = asking(1, line, Request::default());
+    spec.secrets = vec!["TOKEN".into()];
     spec.checkpoint = Some(Checkpoint { files: vec!["state".into()], keep: None, best: Best::default(), every: None });
     executor.submit(vec![spec]);
     hear_until(&observations, started(1));
@@ -163,6 +164,8 @@ fn a_requeued_attempt_goes_on_from_its_checkpoint() {
     assert!(heard.iter().any(started(1)), "{heard:?}");
     let report = report_of(&heard, 1);
     assert_eq!((report.ending, report.stderr_tail.trim()), (Ending::Exit(3), "saved"));
+    let sent = folder.path().join(".tulpar/runs/conformance-1/queue/jobs/0/1.1");
+    assert!(sent.join("parcel.json").exists() && !sent.join("tulpar-secrets.json").exists(), "a secret was left");
     executor.shutdown();
 }
 
