@@ -48,6 +48,7 @@ gpus_minimum_capability = 8.0
 +WantGPULab = true
 +is_resumable = true
 requirements = (HasCHTCStaging == true)
+JobBatchName = \"a # b\"
 mine = 3
 max_retries = $(mine)
 queue name, lr from (
@@ -105,6 +106,8 @@ fn every_rule_about_commands_and_values_finds_its_mistake() {
         ("environment = \"A\"", "5 H026"),
         ("just words", "5 H029"),
         ("requirements = Memory > 1000", "5 H030"),
+        ("max_retries = 2 # twice", "5 H032"),
+        ("transfer_output_files = a, b # both", "5 H032"),
     ] {
         assert_eq!(with(lines), [expected], "{lines}");
     }
@@ -121,6 +124,8 @@ fn sizes_without_a_unit_are_megabytes_and_kilobytes() {
 fn missing_requests_and_a_missing_queue_are_said() {
     assert_eq!(found("job.sub", "executable = run.sh\nrequest_disk = 1GB\nqueue\n", &[]), ["3 H019"]);
     assert_eq!(found("job.sub", GOOD, &[]), ["0 H028"]);
+    assert_eq!(found("job.sub", &format!("{GOOD}queue 1 # one\n"), &[])[0], "5 H032");
+    assert_eq!(found("job.sub", &format!("{GOOD}queue\n").replace("request_cpus", "RequestCpus"), &[]), [""; 0]);
     assert_eq!(found("job.sub", "executable = none.sh\ninclude : more.sub\nqueue\n", &[]), ["1 H005"]);
     assert_eq!(
         found("job.sub", &format!("transfer_executable = false\n{GOOD}queue\n").replace("run.sh", "none"), &[]),

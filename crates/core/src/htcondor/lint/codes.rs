@@ -33,6 +33,7 @@ pub const CODES: &[(&str, &str)] = &[
     (LINE, "a line that is no command"),
     (OBSOLETE, "a requirement that a request replaces"),
     (DAG, "a DAG that DAGMan would refuse"),
+    (COMMENT, "a comment behind a value, which becomes part of the value"),
 ];
 
 pub(super) const UNKNOWN: &str = "H001";
@@ -66,3 +67,4 @@ pub(super) const NO_QUEUE: &str = "H028";
 pub(super) const LINE: &str = "H029";
 pub(super) const OBSOLETE: &str = "H030";
 pub(super) const DAG: &str = "H031";
+pub(super) const COMMENT: &str = "H032";

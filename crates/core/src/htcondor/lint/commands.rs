@@ -47,6 +47,33 @@ pub(super) const KNOWN: &[&str] = &[
     "when_to_transfer_output", "x509userproxy",
 ];
 
+/// Attributes of jobs that `condor_submit` takes as commands too, in small letters, sorted.
+#[rustfmt::skip]
+const ATTRIBUTES: &[&str] = &[
+    "acctgroupuser", "allowedexecuteduration", "allowedjobduration", "appendfiles", "awsregion", "bufferblocksize",
+    "bufferfiles", "buffersize", "checkpointdestination", "cluster", "compressfiles", "containerimage",
+    "containertargetdir", "copytospool", "crondayofmonth", "crondayofweek", "cronhour", "cronminute", "cronmonth",
+    "cudaversion", "dagmanjobid", "dagmannodeslog", "dagnodename", "deferraltime",
+    "delegatejobgsicredentialslifetime", "dockernetworktype", "dockeroverrideentrypoint", "dockerpullpolicy",
+    "dontencryptinputfiles", "dontencryptoutputfiles", "ec2accesskeyid", "ec2secretaccesskey", "emailattributes",
+    "encryptexecutedirectory", "eraseoutputanderroronrestart", "fetchfiles", "fileremaps", "holdkillsig",
+    "isnoopjob", "jarfiles", "javavmargs", "jobadinformationattrs", "jobbatchid", "jobbatchname", "jobdescription",
+    "jobleaseduration", "jobmachineattrs", "jobmachineattrshistorylength", "jobmaterializemaxidle", "jobmaxretries",
+    "jobmaxvacatetime", "jobprio", "jobsetname", "jobstarterdebug", "jobstarterlog", "jobsuccessexitcode",
+    "keepclaimidle", "killsigtimeout", "lastmatchlistlength", "leavejobinqueue", "loadprofile", "localfiles",
+    "manifestdesired", "manifestdir", "maxjobretirementtime", "maxtransferinputmb", "maxtransferoutputmb",
+    "nextjobstartdelay", "niceuser", "noopjobexitcode", "noopjobexitsignal", "notifyuser", "onexithold",
+    "onexitholdreason", "onexitholdsubcode", "onexitremove", "outputdestination", "parallelscriptshadow",
+    "parallelscriptstarter", "periodichold", "periodicholdreason", "periodicholdsubcode", "periodicrelease",
+    "periodicremove", "periodicvacate", "preserverelativepaths", "publicinputfiles", "remoteiwd", "removekillsig",
+    "requestcpus", "requestdisk", "requestgpus", "requestmemory", "runasowner", "scitokensfile",
+    "shouldtransferfiles", "skipifdataflow", "stacksize", "streamerr", "streamin", "streamout",
+    "successcheckpointexitcode", "tooldaemoncmd", "transfercheckpoint", "transfercontainer", "transfererr",
+    "transferexecutable", "transferin", "transferinputfiles", "transferout", "transferoutputfiles",
+    "useoauthservices", "userlogexecuteeventattrs", "userlogusexml", "wantgracefulremoval", "wantioproxy",
+    "whentotransferoutput",
+];
+
 /// Families of commands for clouds and grids, of which there are too many to list.
 const FAMILIES: &[&str] = &["arc_", "azure_", "batch_", "ec2_", "gce_", "grid_", "nordugrid_", "vm_", "globus_"];
 
@@ -65,6 +92,7 @@ const REQUESTS: &[(&str, &str)] = &[
 
 pub(super) fn is_known(small: &str) -> bool {
     KNOWN.binary_search(&small).is_ok()
+        || ATTRIBUTES.binary_search(&small).is_ok()
         || FAMILIES.iter().any(|family| small.starts_with(family))
         || small.ends_with("_oauth_permissions")
         || small.ends_with("_oauth_resource")
@@ -92,6 +120,14 @@ pub(super) fn canonical(small: &str) -> String {
         "initial_dir" | "job_iwd" | "iwd" => "initialdir".to_owned(),
         "get_env" => "getenv".to_owned(),
         "materialize_max_idle" => "max_idle".to_owned(),
+        "requestcpus" => "request_cpus".to_owned(),
+        "requestmemory" => "request_memory".to_owned(),
+        "requestdisk" => "request_disk".to_owned(),
+        "requestgpus" => "request_gpus".to_owned(),
+        "transferinputfiles" => "transfer_input_files".to_owned(),
+        "transferoutputfiles" => "transfer_output_files".to_owned(),
+        "shouldtransferfiles" => "should_transfer_files".to_owned(),
+        "whentotransferoutput" => "when_to_transfer_output".to_owned(),
         other => match other.strip_prefix('+') {
             Some(attribute) => format!("my.{attribute}"),
             None => other.to_owned(),

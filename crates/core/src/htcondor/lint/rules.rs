@@ -25,7 +25,15 @@ pub(super) fn check(text: &str, found: &Statements, in_dag: bool, findings: &mut
         {
             twice(first, assignment, findings);
         }
+        match assignment.name.as_str() {
+            "arguments" | "environment" => {}
+            _ if comment(&assignment.value, assignment.span, findings) => continue,
+            _ => {}
+        }
         value(assignment, findings);
+    }
+    for queue in &found.queues {
+        comment(queue.statement.lines().next().unwrap_or_default(), queue.span, findings);
     }
     together(found, findings);
     requests(found, in_dag, findings);
@@ -53,6 +61,25 @@ fn curly(text: &str, findings: &mut Vec<Diagnostic>) {
         }
         start += line.len();
     }
+}
+
+/// Only a line of its own can be a comment.
+fn comment(value: &str, span: Span, findings: &mut Vec<Diagnostic>) -> bool {
+    let mut quoted = false;
+    let mut before = ' ';
+    for letter in value.chars() {
+        match letter {
+            '"' => quoted = !quoted,
+            '#' if !quoted && before.is_whitespace() => {
+                let message = "HTCondor knows no comments behind a value: this one becomes part of it";
+                findings.push(Diagnostic::error(COMMENT, span, message).help("give the comment a line of its own"));
+                return true;
+            }
+            _ => {}
+        }
+        before = letter;
+    }
+    false
 }
 
 /// Names that stand in `$(name)`, `$(name:default)` or `$FUNCTION(name, …)`.
