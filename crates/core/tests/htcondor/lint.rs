@@ -186,6 +186,8 @@ fn scripts_are_looked_at_too() {
     assert_eq!(job("", "#!/bin/bash\nexport WANDB_API_KEY=$(cat key)\nmkdir out\n# \\ \n"), [""; 0]);
     let checkpoints = "checkpoint_exit_code = 85\ntransfer_checkpoint_files = a\n";
     assert_eq!(job(checkpoints, "#!/bin/bash\nmkdir out\n"), ["own.sh:2 H023"]);
+    let sent = GOOD.replace("run.sh", "/bin/bash\ntransfer_executable = false\narguments = own.sh 5");
+    assert_eq!(found("job.sub", &format!("{sent}queue\n"), &[("own.sh", "#!/bin/sh\na \\ \n")]), ["own.sh:2 H023"]);
     assert_eq!(job("", "#!/usr/bin/env python3\nx = 'a \\ '\n"), [""; 0]);
 }
 

@@ -159,7 +159,7 @@ impl Looking<'_> {
                 let known = self.made.is_some_and(|made| made.contains(&path));
                 // In a DAG a job before may make it.
                 if !known && (!self.in_dag || self.made.is_some()) {
-                    self.exists(&path, list, "the input", findings);
+                    self.exists(&path, list, "an input; HTCondor says so only when the job runs", findings);
                 }
             }
         }
@@ -190,7 +190,7 @@ impl Looking<'_> {
 
     fn exists(&mut self, path: &str, named: &Assignment, what: &str, findings: &mut Vec<Diagnostic>) {
         if self.look(path) == Found::Nothing && self.said.insert(("file", path.to_owned())) {
-            let message = format!("there is no file `{path}`, {what}; HTCondor says so only when the job runs");
+            let message = format!("there is no file `{path}`, {what}");
             findings.push(Diagnostic::error(MISSING, named.span, message));
         }
     }

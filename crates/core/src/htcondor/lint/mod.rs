@@ -16,7 +16,7 @@ pub use codes::CODES;
 use crate::dagman::dag::{Dag, Node, Submit};
 use crate::dagman::macros::Macros;
 use crate::dagman::report::{Place, Report};
-use crate::dagman::{Surroundings, parse, paths};
+use crate::dagman::{Surroundings, parse, paths, quoting};
 use crate::diagnostic::Diagnostic;
 use crate::workflow::Span;
 use files::{Looking, Use, known};
@@ -73,7 +73,13 @@ fn program(found: &Statements, uses: &[Use], world: &dyn Surroundings) -> Option
     let mut macros = Macros::default();
     used.variables.iter().for_each(|(name, value)| macros.set(name, value));
     found.assignments.iter().for_each(|assignment| macros.set(&assignment.key, &assignment.value));
-    let path = paths::join(&used.folder, &known(found.value("executable")?, &macros, world)?);
+    let mut path = known(found.value("executable")?, &macros, world)?;
+    // `/bin/bash train.sh`: the script is what was sent along.
+    if matches!(paths::last(&path), "sh" | "bash") {
+        let arguments = known(found.value("arguments")?, &macros, world)?;
+        path = quoting::arguments(&arguments).ok()?.into_iter().next()?;
+    }
+    let path = paths::join(&used.folder, &path);
     if path.starts_with("/bin/") || path.starts_with("/usr/") {
         return None;
     }
