@@ -1,0 +1,129 @@
+//! What the event log says becomes of jobs, and what the queue says where the log is silent.
+
+use super::super::tools::{self, JobId};
+use super::{ASK_AFTER, MOST_DISCONNECTS, MOST_ERRORS, MOST_MISSES, Work};
+use crate::executor::Observation;
+use std::collections::HashMap;
+use std::time::Instant;
+use tulpar_core::htcondor::hold::{self, Hold};
+use tulpar_core::htcondor::log::{Entry, Event};
+use tulpar_core::ids::AttemptId;
+use tulpar_core::job::Ending;
+
+impl Work {
+    pub(super) fn look(&mut self) {
+        match self.log.news() {
+            Ok(entries) => {
+                if !entries.is_empty() {
+                    self.heard = Instant::now();
+                }
+                for entry in entries {
+                    self.take(&entry);
+                }
+            }
+            Err(error) => {
+                let path = self.log.path().display().to_string();
+                self.tell(Observation::Warning(format!("HTCondor's log {path} cannot be read: {error}")));
+                self.heard = Instant::now() - ASK_AFTER;
+            }
+        }
+    }
+
+    fn take(&mut self, entry: &Entry) {
+        let id = (entry.cluster, entry.proc);
+        if let Event::Submit { notes, .. } = &entry.event {
+            let named = notes.iter().find_map(|note| note.trim().strip_prefix("tulpar:")?.parse().ok());
+            if let Some(attempt) = named {
+                self.know(attempt, id);
+                if let Some(tracked) = self.tracked.get_mut(&attempt) {
+                    tracked.logged = true;
+                }
+            }
+            return;
+        }
+        let Some(attempt) = self.jobs.get(&id).copied() else { return };
+        let Some(tracked) = self.tracked.get_mut(&attempt) else { return };
+        tracked.misses = 0;
+        match &entry.event {
+            Event::Execute { .. } => {
+                tracked.disconnects = 0;
+                self.tell(Observation::Started(attempt));
+            }
+            Event::Evicted { .. } => self.tell(Observation::Released(attempt)),
+            Event::Terminated { exit, .. } => self.harvest(attempt, Some(exit)),
+            Event::Aborted { .. } => {
+                let ending = tracked.told.clone().unwrap_or(Ending::Cancelled);
+                self.forget(attempt);
+                self.end(attempt, ending);
+            }
+            Event::Held { reason, code, subcode } => self.held(attempt, *code, *subcode, reason),
+            Event::Released { .. } => self.tell(Observation::Released(attempt)),
+            Event::RemoteError { text, .. } => {
+                tracked.errors += 1;
+                if tracked.errors == MOST_ERRORS {
+                    let reason = format!("started {MOST_ERRORS} times and failed each time: {text}");
+                    self.hold(id, &reason);
+                }
+            }
+            Event::Disconnected { reason, .. } => {
+                tracked.disconnects += 1;
+                if tracked.disconnects == MOST_DISCONNECTS {
+                    let reason = format!("its connection was lost {MOST_DISCONNECTS} times: {reason}");
+                    self.hold(id, &reason);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// It would go on for ever: a person must look.
+    fn hold(&mut self, id: JobId, reason: &str) {
+        let reason = reason.replace('\n', " ");
+        if let Err(error) = tools::hold(id, &reason) {
+            self.tell(Observation::Warning(format!("job {}.{} should be held ({reason}), but {error}", id.0, id.1)));
+        }
+    }
+
+    pub(super) fn held(&mut self, attempt: AttemptId, code: i32, subcode: i32, reason: &str) {
+        let id = self.tracked.get(&attempt).and_then(|tracked| tracked.id);
+        let ending = match hold::read(code, subcode, reason) {
+            Hold::Person(words) => return self.tell(Observation::Held(attempt, words)),
+            Hold::Memory => Ending::Memory,
+            Hold::Time => Ending::Walltime,
+        };
+        self.removing.extend(id);
+        self.forget(attempt);
+        self.end_with(attempt, ending, reason.to_owned());
+    }
+
+    /// The log is what counts; the queue is asked when it has been silent, in case an entry got lost.
+    pub(super) fn ask_when_silent(&mut self) {
+        if self.tracked.is_empty() || self.heard.elapsed() < ASK_AFTER || self.again.is_some() {
+            return;
+        }
+        self.heard = Instant::now();
+        let queued = match tools::queue(&self.run_tag()) {
+            Ok(queued) => queued,
+            Err(error) => return self.wait_for(&error),
+        };
+        self.answered();
+        self.look();
+        let there: HashMap<AttemptId, _> = queued.into_iter().map(|job| (job.attempt, job)).collect();
+        let mut gone = Vec::new();
+        for (attempt, tracked) in &mut self.tracked {
+            match there.get(attempt) {
+                Some(_) => tracked.misses = 0,
+                None if tracked.id.is_some() => {
+                    tracked.misses += 1;
+                    if tracked.misses >= MOST_MISSES {
+                        gone.push(*attempt);
+                    }
+                }
+                None => {}
+            }
+        }
+        for attempt in gone {
+            self.harvest(attempt, None);
+        }
+    }
+}
