@@ -74,6 +74,9 @@ impl Default for Options {
     }
 }
 
+/// Of a thread.
+type Body = Box<dyn FnOnce(&Arc<Desk>) + Send>;
+
 pub struct Pilots {
     desk: Arc<Desk>,
     address: SocketAddr,
@@ -108,7 +111,7 @@ impl Pilots {
         let desk = Arc::new(desk.map_err(failed("opening the folder of the run"))?);
         let template = Template { wall: options.wall, connect: connect.clone(), key: key_path, address: address_path };
         let supply = options.supply;
-        let thread = |name: &str, body: Box<dyn FnOnce(&Arc<Desk>) + Send>| {
+        let thread = |name: &str, body: Body| {
             let desk = Arc::clone(&desk);
             std::thread::Builder::new()
                 .name(name.into())

@@ -82,7 +82,7 @@ impl Desk {
         self.landings.lock().unwrap_or_else(PoisonError::into_inner).take();
     }
 
-    pub(super) fn submit(&self, batch: Vec<Box<JobSpec>>) {
+    pub(super) fn submit(&self, batch: impl IntoIterator<Item = Box<JobSpec>>) {
         let mut state = self.state();
         let mut by_slot: BTreeMap<usize, Vec<AttemptId>> = BTreeMap::new();
         for spec in batch {

@@ -30,6 +30,15 @@ pub(super) struct Agent {
     /// As the site gave them to this pilot.
     gpus: Vec<String>,
     owns_cores: bool,
+    end: Option<End>,
+}
+
+/// When the tasks of a pilot with a wall time must end.
+#[derive(Clone, Copy)]
+pub(super) struct End {
+    pub(super) stop: Instant,
+    /// From its start.
+    pub(super) whole: Duration,
 }
 
 struct State {
@@ -74,11 +83,12 @@ pub(super) struct Means {
     pub(super) gpus: Vec<String>,
     pub(super) owns_cores: bool,
     pub(super) store: u64,
+    pub(super) end: Option<End>,
 }
 
 impl Agent {
     pub(super) fn new(means: Means) -> Self {
-        let Means { folders, milli_cpus, gpus, owns_cores, store } = means;
+        let Means { folders, milli_cpus, gpus, owns_cores, store, end } = means;
         let state = State {
             attempts: HashMap::new(),
             fetching: HashMap::new(),
@@ -101,6 +111,7 @@ impl Agent {
             milli_cpus,
             gpus,
             owns_cores,
+            end,
         }
     }
 
@@ -205,6 +216,11 @@ impl Agent {
             }
         }
         self.fit_devices(&mut work.spec);
+        // One that no pilot of this length could end may as well be tried here.
+        let too_late = self
+            .end
+            .zip(work.spec.limits.time)
+            .is_some_and(|(end, time)| time <= end.whole && Instant::now() + time > end.stop);
         let mut held = Held {
             stage: Stage::Waiting,
             inputs: work.spec.inputs.clone(),
@@ -240,6 +256,8 @@ impl Agent {
             self.end_unstarted(&mut state, attempt, Ending::Refused(problem.into()));
         } else if state.draining {
             self.end_unstarted(&mut state, attempt, Ending::Preempted);
+        } else if too_late {
+            self.drain_now(&mut state);
         } else {
             self.start_more(&mut state);
         }
@@ -440,7 +458,10 @@ impl Agent {
 
     /// No more attempts. Those that have not started go back; others go on.
     pub(super) fn drain(&self) {
-        let mut state = self.state();
+        self.drain_now(&mut self.state());
+    }
+
+    fn drain_now(&self, state: &mut State) {
         if std::mem::replace(&mut state.draining, true) {
             return;
         }
@@ -450,7 +471,7 @@ impl Agent {
         let waiting: Vec<AttemptId> =
             state.attempts.iter().filter(|(_, held)| held.spec.is_some()).map(|(attempt, _)| *attempt).collect();
         for attempt in waiting {
-            self.end_unstarted(&mut state, attempt, Ending::Preempted);
+            self.end_unstarted(state, attempt, Ending::Preempted);
         }
     }
 
@@ -475,8 +496,10 @@ impl Agent {
         }
     }
 
-    pub(super) fn is_idle(&self) -> bool {
-        self.state().attempts.values().all(|held| held.stage == Stage::Ended)
+    /// Nothing new will come, and all is done.
+    pub(super) fn is_drained(&self) -> bool {
+        let state = self.state();
+        state.draining && state.attempts.values().all(|held| held.stage == Stage::Ended)
     }
 }
 

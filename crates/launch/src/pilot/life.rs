@@ -1,6 +1,6 @@
 //! The life of a pilot: dial, say hello, work, dial again when the line breaks, drain in time, leave.
 
-use super::agent::{Agent, Means};
+use super::agent::{Agent, End, Means};
 use super::channel::{self, ChannelError, Key, Receiver};
 use super::inflow::Inflow;
 use super::message::{Hello, Message, PROTOCOL, Welcome};
@@ -68,8 +68,11 @@ pub fn pilot_main(options: &PilotOptions) -> Result<(), PilotError> {
     let home = std::path::absolute(&options.folder)
         .map_err(failed("finding the folder of the pilot"))?
         .join(format!(".tulpar-pilot-{instance:016x}"));
-    let agent = start(options, home.clone(), instance).map_err(failed("starting the launcher"))?;
-    let mut pilot = Pilot { options, key, instance, agent, home, lease: FIRST_LEASE, heard: Instant::now() };
+    let begun = Instant::now();
+    let schedule = options.until.map(|until| Schedule::of(until, begun));
+    let end = schedule.as_ref().map(|schedule| End { stop: schedule.stop, whole: schedule.stop - begun });
+    let agent = start(options, home.clone(), instance, end).map_err(failed("starting the launcher"))?;
+    let mut pilot = Pilot { options, key, instance, agent, home, schedule, lease: FIRST_LEASE, heard: begun };
     let parting = pilot.live(&stopped);
     sandbox::remove_tree(&pilot.home);
     match parting {
@@ -82,7 +85,7 @@ pub fn pilot_main(options: &PilotOptions) -> Result<(), PilotError> {
     }
 }
 
-fn start(options: &PilotOptions, home: PathBuf, instance: u64) -> io::Result<Arc<Agent>> {
+fn start(options: &PilotOptions, home: PathBuf, instance: u64, end: Option<End>) -> io::Result<Arc<Agent>> {
     std::fs::create_dir_all(home.join("objects"))?;
     let folders = Folders {
         project: options.project.clone().unwrap_or_else(|| options.folder.clone()),
@@ -98,6 +101,7 @@ fn start(options: &PilotOptions, home: PathBuf, instance: u64) -> io::Result<Arc
         owns_cores: options::usable_cores() * 1000 == milli_cpus,
         store: options.store.unwrap_or_else(|| options::room(&home)),
         folders: folders.clone(),
+        end,
     }));
     let mut launch = Options::new(format!("{}#{instance:x}", home.display()));
     launch.threads = (milli_cpus as usize).div_ceil(4000).clamp(1, 8);
@@ -133,6 +137,7 @@ struct Pilot<'a> {
     instance: u64,
     agent: Arc<Agent>,
     home: PathBuf,
+    schedule: Option<Schedule>,
     lease: Duration,
     /// When the driver was last heard of.
     heard: Instant,
@@ -156,11 +161,11 @@ impl Schedule {
 
 impl Pilot<'_> {
     fn live(&mut self, stopped: &crossbeam_channel::Receiver<()>) -> Parting {
-        let schedule = self.options.until.map(|until| Schedule::of(until, Instant::now()));
+        let schedule = &self.schedule;
         let alarm = |at: Option<Instant>| at.map_or_else(never, crossbeam_channel::at);
         let (mut drain, late) =
             (alarm(schedule.as_ref().map(|it| it.drain)), alarm(schedule.as_ref().map(|it| it.stop)));
-        let mut look = never();
+        let look = schedule.as_ref().map_or_else(never, |_| crossbeam_channel::tick(LOOK));
         let mut pause = PAUSES.0;
         let mut calls = never();
         let mut line: Option<Arc<Outbox>> = None;
@@ -175,10 +180,9 @@ impl Pilot<'_> {
                 recv(drain) -> _ => {
                     self.agent.drain();
                     drain = never();
-                    look = crossbeam_channel::tick(LOOK);
                 }
                 // Nothing new will come: when all is done there is no reason to stay.
-                recv(look) -> _ => if self.agent.is_idle() {
+                recv(look) -> _ => if self.agent.is_drained() {
                     break Parting::Late;
                 },
                 recv(late) -> _ => break Parting::Late,

@@ -300,10 +300,12 @@ impl Ended {
         json(to, &head);
         let length = (to.len() - start - 4) as u32;
         to[start..start + 4].copy_from_slice(&length.to_le_bytes());
-        let near = |stream| match stream {
-            &Stream::Here(ref bytes) => bytes.as_slice(),
-            Stream::Object { .. } => &[],
-        };
+        fn near(stream: &Stream) -> &[u8] {
+            match stream {
+                Stream::Here(bytes) => bytes,
+                Stream::Object { .. } => &[],
+            }
+        }
         let contents = self.contents.iter().map(|(_, bytes)| bytes.as_slice());
         for bytes in [self.record.as_slice(), near(&self.stdout), near(&self.stderr)].into_iter().chain(contents) {
             to.extend((bytes.len() as u32).to_le_bytes());

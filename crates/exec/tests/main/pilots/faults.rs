@@ -3,7 +3,7 @@
 use super::*;
 use rustix::process::{Pid, Signal, kill_process, test_kill_process};
 use std::fs;
-use std::io::BufRead;
+use std::io::{BufRead, Write};
 use std::process::{Command, Stdio};
 
 fn kill(process: i32, signal: Signal) {
@@ -112,6 +112,28 @@ fn a_pilot_drains_before_its_wall_time_and_the_next_one_comes() {
     scene.end();
 }
 
+#[test]
+fn a_task_that_could_not_end_in_time_goes_back_before_it_starts() {
+    let mut scene = Scene::new(1, |options| options.wall = Some(Duration::from_secs(20)));
+    scene.wait_for_pilots(1);
+    let pilot = scene.process("pilot-0");
+    scene.pilots.submit(vec![spec(1, 0, "sleep 2.5")]);
+    assert_eq!(scene.report(1).ending, Ending::Exit(0));
+    let mut long = spec(2, 0, "true");
+    // As long as a new pilot has, and this one has no longer.
+    long.limits.time = Some(Duration::from_secs(16));
+    scene.pilots.submit(vec![long.clone()]);
+    let heard = scene.hear_until(|it| matches!(it, Observation::Ended(..)));
+    let [first, Observation::Ended(_, report)] = &heard[..] else { panic!("{heard:?}") };
+    assert!(is_absent(first) && report.ending == Ending::Preempted, "{heard:?}");
+    wait_until_gone(pilot);
+    scene.wait_for_pilots(1);
+    long.attempt.n = 2;
+    scene.pilots.submit(vec![long]);
+    assert_eq!(scene.report(2).ending, Ending::Exit(0));
+    scene.end();
+}
+
 /// Not a test by itself: the driver that the tests below kill. It submits three tasks and says so.
 #[test]
 fn a_driver_that_will_be_killed() {
@@ -127,7 +149,7 @@ fn a_driver_that_will_be_killed() {
     ends.outputs = vec![output("out")];
     scene.pilots.submit(vec![stays, ends, spec(3, 1, "echo late")]);
     process_in(&file);
-    println!("\nsubmitted");
+    writeln!(std::io::stdout(), "\nsubmitted").unwrap();
     loop {
         std::thread::park();
     }
