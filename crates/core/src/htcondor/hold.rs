@@ -11,6 +11,9 @@ pub enum Hold {
     Time,
 }
 
+/// How reasons begin that Tulpar gives itself.
+pub const OURS: &str = "Tulpar: ";
+
 /// The reason in HTCondor's words, and ours about what to do. Codes are those of the attribute `HoldReasonCode`.
 pub fn read(code: i32, subcode: i32, reason: &str) -> Hold {
     if code == 34 || reason.contains("memory usage exceeded") {
@@ -20,6 +23,9 @@ pub fn read(code: i32, subcode: i32, reason: &str) -> Hold {
         return Hold::Time;
     }
     let todo = match (code, subcode) {
+        (1, _) if reason.starts_with(OURS) => {
+            "HTCondor never would have held it: when the cause is gone, `condor_release` lets it go on"
+        }
         (1, _) => "a person held it: `condor_release` lets it go on",
         (3 | 26, _) => "a policy of the job or of the pool held it: ask whoever runs the pool, then `condor_release`",
         (6, _) => "its program could not be started there: look at the slot's machine, or exclude it",

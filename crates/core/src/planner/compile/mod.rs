@@ -342,7 +342,7 @@ impl<'a> Compiler<'a> {
     /// A task of a run with several sites may only go to nodes of its own.
     fn pool(&mut self, job: JobId, task: &mut Task) {
         let job = self.layout.job(job);
-        if (self.several_sites || self.queued) && (job.kind == JobKind::Compute || self.queued) {
+        if self.queued || (self.several_sites && job.kind == JobKind::Compute) {
             let site = if job.kind == JobKind::Compute { job.site } else { SiteId::LOCAL };
             let pool = site.0 + 1;
             let key = (Arc::as_ptr(&task.settings) as usize, pool);

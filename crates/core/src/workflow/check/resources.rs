@@ -226,9 +226,8 @@ fn report(
     let covers = |other: &Lack, lack: &Lack| {
         other.key == lack.key || (other.key == "gpus" && matches!(lack.key, "gpu_memory" | "gpu_capability"))
     };
-    let never = |lack: &&Lack| {
-        kinds.iter().all(|(node, _)| lacks(request, node, site).iter().any(|other| covers(other, lack)))
-    };
+    let never =
+        |lack: &&Lack| kinds.iter().all(|(node, _)| lacks(request, node, site).iter().any(|other| covers(other, lack)));
     let asked: Vec<&str> = missing.iter().filter(never).map(|lack| lack.asked.as_str()).collect();
     let has: Vec<String> = missing.iter().map(|lack| format!("`{}: {}`", lack.key, lack.has)).collect();
     let message = match asked.is_empty() {

@@ -5,7 +5,7 @@ use super::{ASK_AFTER, MOST_DISCONNECTS, MOST_ERRORS, MOST_MISSES, Work};
 use crate::executor::Observation;
 use std::collections::HashMap;
 use std::time::Instant;
-use tulpar_core::htcondor::hold::{self, Hold};
+use tulpar_core::htcondor::hold::{self, Hold, OURS};
 use tulpar_core::htcondor::log::{Entry, Event};
 use tulpar_core::ids::AttemptId;
 use tulpar_core::job::Ending;
@@ -61,14 +61,14 @@ impl Work {
             Event::RemoteError { text, .. } => {
                 tracked.errors += 1;
                 if tracked.errors == MOST_ERRORS {
-                    let reason = format!("started {MOST_ERRORS} times and failed each time: {text}");
+                    let reason = format!("{OURS}started {MOST_ERRORS} times and failed each time: {text}");
                     self.hold(id, &reason);
                 }
             }
             Event::Disconnected { reason, .. } => {
                 tracked.disconnects += 1;
                 if tracked.disconnects == MOST_DISCONNECTS {
-                    let reason = format!("its connection was lost {MOST_DISCONNECTS} times: {reason}");
+                    let reason = format!("{OURS}its connection was lost {MOST_DISCONNECTS} times: {reason}");
                     self.hold(id, &reason);
                 }
             }
