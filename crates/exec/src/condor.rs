@@ -31,6 +31,7 @@ pub struct Options {
 }
 
 pub(crate) enum Command {
+    #[expect(clippy::vec_box, reason = "they come so from the driver")]
     Submit(Vec<Box<JobSpec>>),
     Cancel(Vec<AttemptId>, Ending),
     Evict(Vec<AttemptId>),

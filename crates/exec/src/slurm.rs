@@ -11,8 +11,11 @@ mod follow;
 mod listen;
 mod recover;
 mod submit;
+mod supply;
 mod table;
 mod tools;
+
+pub use supply::SlurmSupply;
 
 use crate::executor::{Executor, Observation};
 use crate::remote::Remote;

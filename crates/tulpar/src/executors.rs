@@ -57,9 +57,7 @@ fn start_pilots(project: &Project, folder: &RunFolder, site: &Site) -> Result<St
         }
         Some(queue) => match queue.system {
             System::Htcondor => Box::new(condor::CondorSupply::new(queue.clone(), launch, &folder.path)?),
-            System::Slurm => {
-                return Err(Failure::Site { message: "pilots in Slurm are not there yet".to_owned(), hint: None });
-            }
+            System::Slurm => Box::new(slurm::SlurmSupply::new(queue.clone(), launch, &folder.path)?),
         },
     };
     let nodes = site.nodes.iter().enumerate().map(|(index, node)| PilotNode {

@@ -1,6 +1,6 @@
 //! What every other test on Slurm builds upon: the cluster is there and is the one we mean.
 
-use crate::main::harness::Pool;
+use crate::main::harness::{Pool, until};
 
 #[test]
 fn the_cluster_has_three_nodes_and_two_generations_of_gpus() {
@@ -18,4 +18,33 @@ fn a_job_sees_the_folder_and_its_gpu() {
     project.write("job.sh", "#!/bin/sh\nid -un\npwd\necho $SLURMD_NODENAME $CUDA_VISIBLE_DEVICES\n");
     project.run(&["sbatch", "--wait", "--gres=gpu:a100:1", "--mem=32", "--output=out.txt", "job.sh"]).good();
     assert_eq!(project.read("out.txt"), format!("sci\n{}\nn3 0\n", project.folder.display()));
+}
+
+#[test]
+fn pilots_in_jobs_of_slurm_run_many_tasks() {
+    let Some(pool) = Pool::slurm() else { return };
+    let project = pool.project("pilots");
+    project.write(
+        "workflow.yaml",
+        "workflow: many\ntasks:\n  each:\n    for: {i: 1..200}\n    out: {o: \"o-{i}.txt\"}\n    run: echo {i} > {o}\n  \
+         all:\n    in: [each.o]\n    out: {list: all.txt}\n    run: xargs cat < {o.list} | sort -n > {list}\n",
+    );
+    project.tulpar(&["run", "--site", "slurm", "--pilots", "2"]).good();
+    let expected: String = (1..=200).map(|number| format!("{number}\n")).collect();
+    assert_eq!(project.read("results/all.txt"), expected);
+    until("the pilots have left", || !project.run(&["squeue", "-h", "-o", "%j"]).stdout.contains("pilot"));
+}
+
+#[test]
+fn a_workflow_runs_on_slurm_unchanged() {
+    let Some(pool) = Pool::slurm() else { return };
+    let project = pool.project("unchanged");
+    project.write(
+        "workflow.yaml",
+        "workflow: gpus\ntasks:\n  new: {gpus: 1, gpu_capability: 8.0, out: {o: new.txt}, run: \"echo $SLURMD_NODENAME > {o}\"}\n  \
+         after: {in: [new.o], out: {p: after.txt}, run: \"cat {o} > {p}; echo done >> {p}\"}\n",
+    );
+    let said = project.tulpar(&["run", "--site", "slurm"]);
+    assert_eq!(said.code, Some(0), "{said:?}");
+    assert!(project.read("results/after.txt").ends_with("done\n"));
 }

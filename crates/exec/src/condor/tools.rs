@@ -85,7 +85,7 @@ pub(super) fn submit(file: &Path) -> Result<(i64, i32), CondorError> {
         let (cluster, number) = line.rsplit(" - ").next()?.trim().split_once('.')?;
         Some((cluster.parse().ok()?, number.parse::<i32>().ok()? + 1))
     });
-    last.ok_or_else(|| CondorError::Unreadable { command: "condor_submit", problem: text })
+    last.ok_or(CondorError::Unreadable { command: "condor_submit", problem: text })
 }
 
 /// What the queue says of one job.

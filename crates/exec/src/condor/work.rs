@@ -138,6 +138,7 @@ impl Work {
 
     // ---- submitting
 
+    #[expect(clippy::vec_box, reason = "they come so from the driver")]
     fn submit(&mut self, batch: Vec<Box<JobSpec>>) {
         let mut groups: BTreeMap<Shape, Vec<(AttemptId, Sending, u64)>> = BTreeMap::new();
         for spec in batch {
