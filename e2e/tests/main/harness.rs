@@ -6,8 +6,8 @@ use std::io::Write;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{OnceLock, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::time::{Duration, Instant};
 
 /// Nothing that a test waits for takes this long, even on a busy machine.
@@ -21,19 +21,37 @@ pub(crate) struct Pool {
     /// Where it runs: the value of `variable`.
     home: PathBuf,
     variable: &'static str,
+    /// Who else may be there at the same time.
+    _company: Company,
+}
+
+/// Tests share a pool, except those that break it. A test asks for its pool once.
+static CONDOR: RwLock<()> = RwLock::new(());
+static SLURM: RwLock<()> = RwLock::new(());
+
+#[expect(dead_code, reason = "held until the test ends")]
+enum Company {
+    Others(RwLockReadGuard<'static, ()>),
+    Nobody(RwLockWriteGuard<'static, ()>),
 }
 
 impl Pool {
     /// The HTCondor pool, or a word about its absence.
     pub(crate) fn condor() -> Option<Self> {
-        Self::running("TULPAR_CONDOR", "condor", "HTCondor")
+        Self::running("TULPAR_CONDOR", "condor", "HTCondor", || shared(&CONDOR))
+    }
+
+    /// The HTCondor pool while no other test uses it: for those who kill its daemons.
+    pub(crate) fn condor_alone() -> Option<Self> {
+        let alone = || Company::Nobody(CONDOR.write().unwrap_or_else(PoisonError::into_inner));
+        Self::running("TULPAR_CONDOR", "condor", "HTCondor", alone)
     }
 
     pub(crate) fn slurm() -> Option<Self> {
-        Self::running("TULPAR_SLURM", "slurm", "Slurm")
+        Self::running("TULPAR_SLURM", "slurm", "Slurm", || shared(&SLURM))
     }
 
-    fn running(variable: &'static str, script: &str, name: &str) -> Option<Self> {
+    fn running(variable: &'static str, script: &str, name: &str, company: impl FnOnce() -> Company) -> Option<Self> {
         let Some(home) = std::env::var_os(variable).filter(|value| !value.is_empty()).map(PathBuf::from) else {
             skipped(&format!(
                 "no {name} runs here: start one with `e2e/{script} up` and name its folder in {variable}"
@@ -42,7 +60,7 @@ impl Pool {
         };
         let script = Path::new(env!("CARGO_MANIFEST_DIR")).join(script);
         let home = home.canonicalize().unwrap_or_else(|error| panic!("{variable}={}: {error}", home.display()));
-        Some(Self { script, share: home.join("share"), home, variable })
+        Some(Self { script, share: home.join("share"), home, variable, _company: company() })
     }
 
     /// A fresh folder that belongs to the user inside.
@@ -223,6 +241,10 @@ impl Said {
         assert_eq!(self.code, Some(0), "`{}` failed\n{}\n{}", self.words, self.stdout, self.stderr);
         self.stdout
     }
+}
+
+fn shared(pool: &'static RwLock<()>) -> Company {
+    Company::Others(pool.read().unwrap_or_else(PoisonError::into_inner))
 }
 
 /// Waits until something is so.
