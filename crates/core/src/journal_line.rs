@@ -125,7 +125,7 @@ fn number(text: &str) -> Option<(u64, &str)> {
 }
 
 /// Every kind that this Tulpar knows, as the journal spells it.
-pub const KINDS: [&str; 18] = [
+pub const KINDS: [&str; 19] = [
     "run_started",
     "run_resumed",
     "missed",
@@ -141,6 +141,7 @@ pub const KINDS: [&str; 18] = [
     "skipped",
     "cancelled",
     "grafted",
+    "node",
     "ordered",
     "stopping",
     "run_ended",

@@ -149,13 +149,13 @@ pub(crate) fn batches() -> Vec<(Timestamp, Vec<Event>)> {
                     variant: 2,
                     versions: Default::default(),
                 },
-                Event::Node { node: NodeId(3), present: true },
                 Event::Ordered {
                     chosen: Way { mode: Mode::Staggered, order: Order::Depth, packing: Packing::Strict },
                     tried: vec![(Way::default(), 7_000_000), (Way { order: Order::Oldest, ..Way::default() }, 5)],
                 },
             ],
         ),
+        (second(7), vec![Event::Node { node: NodeId(3), present: true }]),
     ]
 }
 
