@@ -12,6 +12,8 @@ pub mod message;
 mod options;
 pub mod outbox;
 mod store;
+#[cfg(test)]
+mod tests;
 
 pub use ending::{files_below, lay_checkpoint};
 pub use life::{PilotError, pilot_main};

@@ -89,6 +89,7 @@ impl Store {
             self.used += size;
         }
         self.unpin(digest);
+        self.shrink();
     }
 
     fn shrink(&mut self) {
