@@ -26,7 +26,7 @@ use tulpar_exec::executor::{Executor, Observation};
 use tulpar_exec::folder::{Project, RunFolder};
 use tulpar_exec::journal::Journal;
 use tulpar_exec::local::{self, Local};
-use tulpar_exec::pilots::{LocalSupply, Options, PilotNode, Pilots, folder};
+use tulpar_exec::pilots::{LocalSupply, Options, PilotNode, Pilots, declared, folder, real};
 use tulpar_exec::publish::Publisher;
 use tulpar_exec::remote::Remote;
 
@@ -38,35 +38,27 @@ fn main() {
     let tasks = std::env::args().filter_map(|word| word.parse::<u64>().ok()).next_back().unwrap_or(5000);
     let program = program();
     println!("{tasks} trivial tasks\n{:<28} {:>9} {:>9} {:>15}", "", "seconds", "tasks/s", "CPU ms a task");
-    let local = run(
-        tasks,
-        |_| NodeKind::Fixed,
-        |project, run, _| {
-            let mut options = tulpar_launch::Options::new(run.path.display().to_string());
-            options.keep_sandboxes = tulpar_launch::Keep::Never;
-            let (local, observations) = Local::start(local::folders(project, run), options).expect("a launcher");
-            (Box::new(local), observations)
-        },
-    );
+    let local = run(tasks, NodeKind::Fixed, |project, run, _| {
+        let mut options = tulpar_launch::Options::new(run.path.display().to_string());
+        options.keep_sandboxes = tulpar_launch::Keep::Never;
+        let (local, observations) = Local::start(local::folders(project, run), options).expect("a launcher");
+        (Box::new(local), observations)
+    });
     row("local executor", tasks, &local);
-    let pilots = run(
-        tasks,
-        |_| NodeKind::Pilot,
-        |project, run, nodes| {
-            let pilots = folder(&run.path).join("local");
-            let supply = LocalSupply::new(program.clone(), Vec::new(), &pilots, project.root()).expect("a folder");
-            let supply: Option<Box<dyn tulpar_exec::pilots::Supply>> = Some(Box::new(supply));
-            let options = Options { listen: ([127, 0, 0, 1], 0).into(), supply, ..Options::default() };
-            let nodes = nodes.iter().enumerate().map(|(id, node)| PilotNode {
-                id: NodeId::from(id),
-                name: node.name.clone(),
-                capacity: node.capacity.clone(),
-            });
-            let remote = Remote::new(project.clone(), run.clone(), Box::new(|_| None));
-            let (pilots, observations) = Pilots::start(remote, nodes.collect(), options).expect("a port");
-            (Box::new(pilots), observations)
-        },
-    );
+    let pilots = run(tasks, NodeKind::Pilot, |project, run, nodes| {
+        let pilots = folder(&run.path).join("local");
+        let supply = LocalSupply::new(program.clone(), Vec::new(), &pilots, project.root()).expect("a folder");
+        let supply: Option<Box<dyn tulpar_exec::pilots::Supply>> = Some(Box::new(supply));
+        let options = Options { listen: ([127, 0, 0, 1], 0).into(), supply, ..Options::default() };
+        let nodes = nodes.iter().enumerate().map(|(id, node)| PilotNode {
+            id: NodeId::from(id),
+            name: node.name.clone(),
+            capacity: real(&node.capacity),
+        });
+        let remote = Remote::new(project.clone(), run.clone(), Box::new(|_| None));
+        let (pilots, observations) = Pilots::start(remote, nodes.collect(), options).expect("a port");
+        (Box::new(pilots), observations)
+    });
     row(&format!("{PILOTS} pilots of one core"), tasks, &pilots);
     println!("pilots / local: {:.2}", local.seconds / pilots.seconds);
     let rate = tasks as f64 / pilots.seconds;
@@ -103,11 +95,12 @@ fn program() -> PathBuf {
 type Started = (Box<dyn Executor>, Receiver<Observation>);
 
 /// Everything, from starting the executor to its end.
-fn run(tasks: u64, kind: fn(u32) -> NodeKind, start: impl Fn(&Project, &RunFolder, &[Node]) -> Started) -> Measured {
+fn run(tasks: u64, kind: NodeKind, start: impl Fn(&Project, &RunFolder, &[Node]) -> Started) -> Measured {
     let text = format!("workflow: trivial\ntasks:\n  work:\n    for: {{i: 1..{tasks}}}\n    run: [/bin/true]\n");
     let (workflow, _) = workflow::read(&text, &BTreeMap::new());
     let capacity = Capacity { milli_cpus: 1000, memory: Bytes(1 << 30), ..Capacity::default() };
-    let node = |n| Node { kind: kind(n), ..Node::new(format!("pilot-{n}"), capacity.clone()) };
+    let capacity = if kind == NodeKind::Pilot { declared(&capacity) } else { capacity };
+    let node = |n| Node { kind, ..Node::new(format!("pilot-{n}"), capacity.clone()) };
     let nodes: Vec<Node> = (0..PILOTS).map(node).collect();
     let plan = Plan::new(workflow.expect("a workflow"), Vec::new(), Site::new("here", nodes.clone()));
     let engine = Engine::new(Arc::new(plan), Policy { cache: false, ..Policy::default() }).expect("no cycle");

@@ -30,8 +30,24 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 use tulpar_core::ids::AttemptId;
 use tulpar_core::job::{Ending, JobSpec};
+use tulpar_core::resources::Capacity;
 use tulpar_launch::pilot::channel::Key;
 use tulpar_launch::pilot::message::Message;
+
+/// How many times the cores of a pilot the engine may fill: one task runs, the next is there already, so that no core
+/// waits for the journal and the way there and back.
+const AHEAD: u32 = 2;
+
+/// What the engine shall be told that a pilot has. Only cores are told too many: pilots start no more at once than they
+/// have cores for, and what waits at one while another has nothing to do is moved.
+pub fn declared(real: &Capacity) -> Capacity {
+    Capacity { milli_cpus: real.milli_cpus.saturating_mul(AHEAD), ..real.clone() }
+}
+
+/// What a pilot must have, from what the engine was told.
+pub fn real(declared: &Capacity) -> Capacity {
+    Capacity { milli_cpus: declared.milli_cpus / AHEAD, ..declared.clone() }
+}
 
 /// Connections that have not said who they are yet.
 const STRANGERS: usize = 64;

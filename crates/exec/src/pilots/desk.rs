@@ -83,14 +83,24 @@ impl Desk {
     }
 
     pub(super) fn submit(&self, batch: impl IntoIterator<Item = Box<JobSpec>>) {
-        let mut state = self.state();
+        self.hand_out(&mut self.state(), batch);
+    }
+
+    fn hand_out(&self, state: &mut State, batch: impl IntoIterator<Item = Box<JobSpec>>) {
         let mut by_slot: BTreeMap<usize, Vec<AttemptId>> = BTreeMap::new();
         for spec in batch {
             let attempt = spec.attempt;
-            let Some(slot) = state.slot_for(&spec.node) else {
+            let Some(slot) = state.slot_for(&spec) else {
                 state.observe(Observation::Ended(attempt, super::state::ended(Ending::NodeLost)));
                 continue;
             };
+            let has = state.slots[slot].node.capacity.milli_cpus;
+            if spec.milli_cpus > has {
+                let cores = |milli: u32| f64::from(milli) / 1000.0;
+                let problem = format!("it asks for {} cores, and pilots have {}", cores(spec.milli_cpus), cores(has));
+                state.observe(Observation::Ended(attempt, super::state::ended(Ending::Refused(problem))));
+                continue;
+            }
             state.place(slot, spec);
             if state.slots[slot].line.is_some() {
                 by_slot.entry(slot).or_default().push(attempt);
@@ -100,7 +110,17 @@ impl Desk {
             }
         }
         for (slot, attempts) in by_slot {
-            self.send(&mut state, slot, &attempts);
+            self.send(state, slot, &attempts);
+        }
+    }
+
+    /// Asks busy pilots for what they have not started, when others have nothing to do.
+    pub(super) fn even_out(&self) {
+        let state = self.state();
+        for (slot, attempts) in state.unfair() {
+            if let Some(line) = &state.slots[slot].line {
+                line.outbox.push(&Message::Return(attempts));
+            }
         }
     }
 
@@ -258,6 +278,12 @@ impl Desk {
                     Message::Chunk(chunk) => self.land(dock.chunk(&chunk), &mut light),
                     Message::Missing { digest, problem } => self.land(dock.missing(&digest, &problem), &mut light),
                     Message::Want(digests) => self.provide(&digests, outbox),
+                    Message::Returned(attempts) => {
+                        let mut state = self.state();
+                        let back = attempts.iter().filter_map(|attempt| state.take_back(greeting.slot, *attempt));
+                        let back: Vec<_> = back.collect();
+                        self.hand_out(&mut state, back);
+                    }
                     Message::Draining => self.state().set_present(greeting.slot, false),
                     Message::Bye => {
                         self.conclude(light);
@@ -273,6 +299,7 @@ impl Desk {
                     | Message::Work(_)
                     | Message::Cancel { .. }
                     | Message::Kept(_)
+                    | Message::Return(_)
                     | Message::Leave => {}
                 }
             }

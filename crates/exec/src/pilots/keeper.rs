@@ -66,6 +66,7 @@ pub(super) fn run(desk: &Desk, mut supply: Option<Box<dyn Supply>>, template: &T
             asked = Some(Instant::now());
             supervise(desk, supply.as_mut(), template, &mut watches);
         }
+        desk.even_out();
         let mut state = desk.state();
         if state.closing {
             break;

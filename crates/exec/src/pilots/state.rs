@@ -51,6 +51,18 @@ pub(super) struct Slot {
     /// When it was last there.
     pub(super) heard: Instant,
     pub(super) attempts: BTreeSet<AttemptId>,
+    /// Thousandths of cores that they ask for.
+    load: u64,
+}
+
+impl Slot {
+    fn is_full(&self, more: u32) -> bool {
+        self.load + u64::from(more) > u64::from(self.node.capacity.milli_cpus)
+    }
+
+    fn is_there(&self) -> bool {
+        self.present && self.line.is_some()
+    }
 }
 
 /// A living connection.
@@ -78,6 +90,7 @@ pub(super) struct Placed {
     cancelled: Option<Ending>,
     /// Its end is being made durable.
     pub(super) landing: bool,
+    milli_cpus: u32,
 }
 
 /// What a connection needs beside the state.
@@ -96,6 +109,7 @@ impl State {
             present: false,
             heard: Instant::now(),
             attempts: BTreeSet::new(),
+            load: 0,
         };
         Self {
             slots: nodes.into_iter().map(slot).collect(),
@@ -115,19 +129,64 @@ impl State {
         let _ = self.observations.send(observation);
     }
 
-    /// The slot of a spec: by the name of its node, else where least is to be done.
-    pub(super) fn slot_for(&self, node: &str) -> Option<usize> {
-        self.names.get(node).copied().or_else(|| {
-            let there = self.slots.iter().enumerate().filter(|(_, slot)| slot.present);
-            there.min_by_key(|(_, slot)| slot.attempts.len()).map(|(slot, _)| slot)
-        })
+    /// Which pilot gets a job: the one that the engine chose, or, when that has to do, the one that has least to do. Tasks
+    /// with devices of their own go where these are.
+    pub(super) fn slot_for(&self, spec: &JobSpec) -> Option<usize> {
+        let named = self.names.get(&spec.node).copied();
+        let fits = |slot: &Slot| !slot.is_full(spec.milli_cpus) && slot.is_there();
+        if let Some(named) = named
+            && (fits(&self.slots[named]) || !spec.gpus.is_empty() || !spec.cores.is_empty())
+        {
+            return Some(named);
+        }
+        let there = self.slots.iter().enumerate().filter(|(_, slot)| slot.is_there());
+        let large = there.filter(|(_, slot)| slot.node.capacity.milli_cpus >= spec.milli_cpus);
+        large.min_by_key(|(slot, it)| (it.load, Some(*slot) != named)).map(|(slot, _)| slot).or(named)
     }
 
-    pub(super) fn place(&mut self, slot: usize, spec: Box<JobSpec>) {
-        let attempt = spec.attempt;
+    pub(super) fn place(&mut self, slot: usize, mut spec: Box<JobSpec>) {
+        let (attempt, milli_cpus) = (spec.attempt, spec.milli_cpus);
+        spec.node.clone_from(&self.slots[slot].node.name);
         self.slots[slot].attempts.insert(attempt);
-        let placed = Placed { slot, spec: Some(spec), sent: None, started: false, cancelled: None, landing: false };
+        self.slots[slot].load += u64::from(milli_cpus);
+        let placed =
+            Placed { slot, spec: Some(spec), sent: None, started: false, cancelled: None, landing: false, milli_cpus };
         self.attempts.insert(attempt, placed);
+    }
+
+    /// Pilots with nothing to do, and what others have that they have not started.
+    pub(super) fn unfair(&self) -> Vec<(usize, Vec<AttemptId>)> {
+        let mut idle = self.slots.iter().filter(|slot| slot.is_there() && slot.attempts.is_empty()).count();
+        let mut wanted = Vec::new();
+        for (number, slot) in self.slots.iter().enumerate().filter(|(_, slot)| slot.is_there() && slot.is_full(1)) {
+            if idle == 0 {
+                break;
+            }
+            let waits = |attempt: &&AttemptId| {
+                let placed = &self.attempts[*attempt];
+                let free = |spec: &JobSpec| spec.gpus.is_empty() && spec.cores.is_empty();
+                !placed.started && !placed.landing && placed.spec.as_deref().is_some_and(free)
+            };
+            let waiting: Vec<AttemptId> = slot.attempts.iter().filter(waits).take(idle).copied().collect();
+            if !waiting.is_empty() {
+                idle -= waiting.len();
+                wanted.push((number, waiting));
+            }
+        }
+        wanted
+    }
+
+    /// Takes an attempt that a pilot gave back, to be placed anew.
+    pub(super) fn take_back(&mut self, slot: usize, attempt: AttemptId) -> Option<Box<JobSpec>> {
+        let placed = self.attempts.get(&attempt).filter(|placed| placed.slot == slot && !placed.landing)?;
+        if let Some(ending) = placed.cancelled.clone() {
+            self.end(attempt, ending);
+            return None;
+        }
+        let placed = self.attempts.remove(&attempt)?;
+        self.slots[slot].attempts.remove(&attempt);
+        self.slots[slot].load -= u64::from(placed.milli_cpus);
+        placed.spec
     }
 
     pub(super) fn mark_sent(&mut self, attempt: AttemptId) {
@@ -197,7 +256,9 @@ impl State {
                     started: false,
                     cancelled: None,
                     landing: false,
+                    milli_cpus: 1000,
                 };
+                self.slots[slot].load += 1000;
                 self.attempts.insert(*attempt, placed);
                 self.slots[slot].attempts.insert(*attempt);
             }
@@ -260,6 +321,7 @@ impl State {
     pub(super) fn conclude(&mut self, attempt: AttemptId, report: Box<Report>) {
         let Some(placed) = self.attempts.remove(&attempt) else { return };
         self.slots[placed.slot].attempts.remove(&attempt);
+        self.slots[placed.slot].load -= u64::from(placed.milli_cpus);
         self.observe(Observation::Ended(attempt, report));
     }
 

@@ -27,7 +27,7 @@ static BEFORE_MAIN: extern "C" fn() = be_a_pilot;
 extern "C" fn be_a_pilot() {
     let words: Vec<String> = std::env::args().skip(1).collect();
     let code = match words.iter().map(String::as_str).collect::<Vec<_>>()[..] {
-        ["pilot", ..] => {
+        ["pilot", "--connect", ..] => {
             let options = PilotOptions::parse(&words[1..]).expect("the words of a pilot");
             i32::from(pilot_main(&options).is_err())
         }

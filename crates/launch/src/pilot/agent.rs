@@ -317,6 +317,17 @@ impl Agent {
         self.launcher().cancel(attempts, ending.clone());
     }
 
+    /// Forgets those that have not started, and says which.
+    pub(super) fn give_back(&self, attempts: &[AttemptId]) -> Vec<AttemptId> {
+        let mut state = self.state();
+        let waiting = |state: &State, attempt: &AttemptId| {
+            state.attempts.get(attempt).is_some_and(|held| held.spec.is_some() && held.end.is_none())
+        };
+        let given: Vec<AttemptId> = attempts.iter().filter(|attempt| waiting(&state, attempt)).copied().collect();
+        given.iter().for_each(|attempt| self.drop_held(&mut state, *attempt));
+        given
+    }
+
     /// The driver knows their ends.
     pub(super) fn kept(&self, attempts: &[AttemptId]) {
         let mut state = self.state();

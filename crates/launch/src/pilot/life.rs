@@ -353,6 +353,7 @@ impl Line {
             Message::Cancel { ending, attempts } => self.agent.cancel(&attempts, &ending),
             Message::Kept(attempts) => self.agent.kept(&attempts),
             Message::Want(digests) => self.agent.send(&digests),
+            Message::Return(attempts) => self.outbox.push(&Message::Returned(self.agent.give_back(&attempts))),
             Message::Chunk(chunk) => match inflow.take(&chunk) {
                 Some(Ok(arrived)) => self.agent.arrived(&arrived),
                 Some(Err(error)) => self.agent.missing(&chunk.digest, &error.to_string()),
@@ -367,6 +368,7 @@ impl Line {
             | Message::Started(_)
             | Message::Ended(_)
             | Message::Draining
+            | Message::Returned(_)
             | Message::Bye
             | Message::Beat => {}
         }

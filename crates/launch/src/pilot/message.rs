@@ -62,6 +62,10 @@ pub enum Message {
     Leave,
     /// The last of a pilot.
     Bye,
+    /// Those that have not started go back: another pilot has nothing to do.
+    Return(Vec<AttemptId>),
+    /// These went back; they have not been touched.
+    Returned(Vec<AttemptId>),
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -205,6 +209,8 @@ impl Message {
             Message::Draining => 15,
             Message::Leave => 16,
             Message::Bye => 17,
+            Message::Return(_) => 18,
+            Message::Returned(_) => 19,
         }
     }
 
@@ -225,7 +231,10 @@ impl Message {
             Message::DropList(id) => to.extend(id.to_le_bytes()),
             Message::Work(work) => json(to, work),
             Message::Cancel { ending, attempts } => json(to, &(ending, attempts)),
-            Message::Started(attempts) | Message::Kept(attempts) => lay_attempts(to, attempts),
+            Message::Started(attempts)
+            | Message::Kept(attempts)
+            | Message::Return(attempts)
+            | Message::Returned(attempts) => lay_attempts(to, attempts),
             Message::Ended(ended) => ended.lay(to),
             Message::Want(digests) => digests.iter().for_each(|digest| to.extend(digest.0)),
             Message::Chunk(chunk) => {
@@ -275,6 +284,8 @@ impl Message {
             15 => Message::Draining,
             16 => Message::Leave,
             17 => Message::Bye,
+            18 => Message::Return(body.attempts()?),
+            19 => Message::Returned(body.attempts()?),
             other => return Err(BadMessage::Kind(other)),
         };
         if body.0.is_empty() { Ok(message) } else { Err(BadMessage::Length) }

@@ -68,6 +68,8 @@ fn everything() -> Vec<Message> {
         Message::Draining,
         Message::Leave,
         Message::Bye,
+        Message::Return(vec![attempt(1)]),
+        Message::Returned(vec![attempt(1)]),
     ]
 }
 

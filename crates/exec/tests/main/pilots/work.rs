@@ -132,3 +132,28 @@ fn tasks_beyond_the_cores_of_a_pilot_wait_there() {
     }
     scene.end();
 }
+
+#[test]
+fn what_waits_at_a_busy_pilot_goes_to_one_that_has_nothing_to_do() {
+    let mut scene = Scene::new(2, |_| {});
+    scene.wait_for_pilots(2);
+    // Both are busy when the third comes; it waits behind the first, which stays so.
+    scene.pilots.submit(vec![spec(1, 0, "sleep 600"), spec(2, 1, "sleep 0.5"), spec(3, 0, "echo here")]);
+    assert_eq!(scene.report(2).ending, Ending::Exit(0));
+    assert_eq!(scene.report(3).ending, Ending::Exit(0));
+    let records = fs::read_to_string(scene.run.records()).unwrap();
+    let third = records.lines().find(|line| line.contains("\"name\":\"job3\"")).unwrap();
+    assert!(third.contains("\"node\":\"pilot-1\""), "{third}");
+    scene.end();
+}
+
+#[test]
+fn a_task_that_is_larger_than_a_pilot_is_refused_with_both_numbers() {
+    let mut scene = Scene::new(1, |_| {});
+    scene.wait_for_pilots(1);
+    let mut task = spec(1, 0, "true");
+    task.milli_cpus = 2000;
+    scene.pilots.submit(vec![task]);
+    assert_eq!(scene.report(1).ending, Ending::Refused("it asks for 2 cores, and pilots have 1".into()));
+    scene.end();
+}
