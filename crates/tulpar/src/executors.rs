@@ -63,7 +63,7 @@ fn start_pilots(project: &Project, folder: &RunFolder, site: &Site) -> Result<St
     let nodes = site.nodes.iter().enumerate().map(|(index, node)| PilotNode {
         id: NodeId::from(index),
         name: node.name.clone(),
-        capacity: node.capacity.clone(),
+        capacity: pilots::real(&node.capacity),
     });
     let options = pilots::Options { wall: site.pilot_time, supply: Some(supply), ..pilots::Options::default() };
     let started = Pilots::start(remote, nodes.collect(), options);

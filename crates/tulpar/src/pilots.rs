@@ -58,6 +58,6 @@ impl PilotArguments {
             gpus: gpus.collect(),
             ..Capacity::default()
         };
-        Ok(site.as_pilots(count, &capacity, time))
+        Ok(site.as_pilots(count, &tulpar_exec::pilots::declared(&capacity), time))
     }
 }
