@@ -168,6 +168,12 @@ impl Supply for LocalSupply {
             let _ = child.kill();
             let _ = child.wait();
         }
+        // Those of an earlier driver have been asked to go as all others.
+        for lock in self.earlier.values() {
+            while Instant::now() < until && lock.try_lock().is_err() {
+                std::thread::sleep(Duration::from_millis(5));
+            }
+        }
         self.sweep();
         for entry in fs::read_dir(&self.folder).into_iter().flatten().flatten() {
             // Only folders that are empty and logs that say nothing.
