@@ -8,5 +8,6 @@ mod main {
     mod literal_events;
     mod pilots;
     mod publish;
+    mod remote;
     mod slurm;
 }
