@@ -15,7 +15,7 @@ mod portions;
 mod read;
 
 pub use follow::Follow;
-pub use portions::{read_about, read_in_portions};
+pub use portions::{Portions, read_about, read_in_portions};
 pub use read::{Cut, Entry, Reading, Skipped, Strictness, read, read_with};
 
 use rustix::fs::{FlockOperation, flock};

@@ -6,6 +6,7 @@ mod changes;
 mod conditions;
 mod earlier;
 mod executors;
+mod explanation;
 mod failure;
 mod findings;
 mod forecast;

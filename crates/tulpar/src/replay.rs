@@ -15,7 +15,7 @@ use tulpar_core::event::{Event, Outcome};
 use tulpar_core::ids::{JobId, SetId};
 use tulpar_core::units::Timestamp;
 use tulpar_exec::folder::{Project, RunFolder, SavedRun};
-use tulpar_exec::journal::{self, Entry};
+use tulpar_exec::journal::{self, Entry, Follow};
 
 /// How a run stands, seen from outside.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -62,6 +62,12 @@ pub(crate) struct Replayed {
     driven: Duration,
     driven_since: Option<Timestamp>,
     pub(crate) resumed: u32,
+    /// Of the journal, what was read.
+    offset: u64,
+    /// The number of the next event.
+    expected: u64,
+    /// Events that came out of order, and lines that are none.
+    left_out: u64,
 }
 
 impl Replayed {
@@ -86,6 +92,45 @@ impl Replayed {
 
     pub(crate) fn name(&self, job: JobId) -> String {
         self.engine.graph().name(job)
+    }
+
+    /// Takes in what the journal says since the last look; whether there was anything. Every event is looked at after
+    /// it was applied.
+    #[allow(dead_code)] // the live views, which come next
+    pub(crate) fn advance(&mut self, mut each: impl FnMut(&Engine, &Entry)) -> Result<bool, Failure> {
+        // As in `open_with`: asked first.
+        self.driver = journal::writer(&self.folder.journal());
+        if !self.folder.journal().exists() {
+            return Ok(false);
+        }
+        let mut follow = Follow::new(&self.folder.journal(), self.offset);
+        let before = self.expected;
+        loop {
+            let entries = follow.poll()?;
+            if follow.take_restarted() {
+                // A resume cut what had been applied here.
+                *self = open_with(self.folder.clone(), each)?;
+                return Ok(true);
+            }
+            if entries.is_empty() {
+                break;
+            }
+            entries.iter().for_each(|entry| self.take(entry, &mut each));
+        }
+        self.offset = follow.offset();
+        Ok(self.expected != before)
+    }
+
+    fn take(&mut self, entry: &Entry, each: &mut impl FnMut(&Engine, &Entry)) {
+        // What follows a gap may speak of jobs that only the lost events made known.
+        if entry.seq != self.expected {
+            self.left_out += 1;
+            return;
+        }
+        self.expected += 1;
+        self.engine.apply(entry.at, &entry.event);
+        self.note(entry);
+        each(&self.engine, entry);
     }
 
     fn note(&mut self, entry: &Entry) {
@@ -129,29 +174,22 @@ pub(crate) fn open_with(folder: RunFolder, mut each: impl FnMut(&Engine, &Entry)
         driven: Duration::ZERO,
         driven_since: None,
         resumed: 0,
+        offset: 0,
+        expected: 1,
+        left_out: 0,
     };
     let path = replayed.folder.journal();
     if !path.exists() {
         return Ok(replayed);
     }
-    let mut expected = 1;
-    let mut left_out = 0u64;
-    let skipped = journal::read_in_portions(&path, |entry| {
-        // What follows a gap may speak of jobs that only the lost events made known.
-        if entry.seq != expected {
-            left_out += 1;
-            return;
-        }
-        expected += 1;
-        replayed.engine.apply(entry.at, &entry.event);
-        replayed.note(&entry);
-        each(&replayed.engine, &entry);
-    })?;
-    if left_out > 0 || skipped.bad_lines > 0 || skipped.unknown > 0 {
+    let read = journal::read_in_portions(&path, |entry| replayed.take(&entry, &mut each))?;
+    replayed.offset = read.offset;
+    replayed.left_out += read.skipped.bad_lines + read.skipped.unknown;
+    if replayed.left_out > 0 {
         print::warning(&format!(
             "the journal of {} does not read on after event {}; this is how things stood then",
             replayed.folder.name,
-            expected - 1
+            replayed.expected - 1
         ));
     }
     Ok(replayed)

@@ -15,8 +15,16 @@ const MOST_THREADS: usize = 8;
 
 type Parsed = (Vec<Entry>, Skipped);
 
+/// How far a journal was read.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Portions {
+    pub skipped: Skipped,
+    /// Where the last whole line ends: [`super::Follow`] goes on from there.
+    pub offset: u64,
+}
+
 /// As [`super::read_with`] with [`super::Strictness::Lenient`].
-pub fn read_in_portions(path: &Path, each: impl FnMut(Entry)) -> Result<Skipped, JournalError> {
+pub fn read_in_portions(path: &Path, each: impl FnMut(Entry)) -> Result<Portions, JournalError> {
     read_about(path, |_| true, each)
 }
 
@@ -25,7 +33,7 @@ pub fn read_about(
     path: &Path,
     wanted: impl Fn(JobId) -> bool + Sync,
     mut each: impl FnMut(Entry),
-) -> Result<Skipped, JournalError> {
+) -> Result<Portions, JournalError> {
     let wanted = &wanted;
     let file = File::open(path).map_err(failed("open", path))?;
     let threads = std::thread::available_parallelism().map_or(1, usize::from).clamp(1, MOST_THREADS);
@@ -61,14 +69,16 @@ pub fn read_about(
             }
         }
         match reader.join() {
-            Ok(read) => read.map(|()| skipped).map_err(failed("read", path)),
+            Ok(read) => read.map(|offset| Portions { skipped, offset }).map_err(failed("read", path)),
             Err(panic) => std::panic::resume_unwind(panic),
         }
     })
 }
 
-/// Gives the file in portions of whole lines; a last line without its end is somebody's in the middle of writing.
-fn split(mut file: File, mut give: impl FnMut(usize, Vec<u8>) -> bool) -> std::io::Result<()> {
+/// Gives the file in portions of whole lines, and says where the last of them ends; what follows without an end is
+/// somebody's in the middle of writing.
+fn split(mut file: File, mut give: impl FnMut(usize, Vec<u8>) -> bool) -> std::io::Result<u64> {
+    let mut offset = 0;
     let mut rest: Vec<u8> = Vec::new();
     for index in 0.. {
         let mut bytes = std::mem::take(&mut rest);
@@ -82,13 +92,14 @@ fn split(mut file: File, mut give: impl FnMut(usize, Vec<u8>) -> bool) -> std::i
                 None => {}
             }
         };
-        let Some(end) = end else { return Ok(()) };
+        let Some(end) = end else { break };
         rest = bytes.split_off(end);
+        offset += end as u64;
         if !give(index, bytes) {
-            return Ok(());
+            break;
         }
     }
-    Ok(())
+    Ok(offset)
 }
 
 /// The job that a line is about, from its fixed beginning: `…,"data":{"job":7,…` or `…,"data":{"attempt":{"job":7,…`.
@@ -143,11 +154,13 @@ mod tests {
         let mut file = tempfile::NamedTempFile::new().unwrap();
         file.write_all(&bytes).unwrap();
         let mut entries = Vec::new();
-        let skipped = read_in_portions(file.path(), |entry| entries.push(entry)).unwrap();
+        let read_so_far = read_in_portions(file.path(), |entry| entries.push(entry)).unwrap();
         let alone = read(file.path(), Strictness::Lenient).unwrap();
         assert_eq!(entries.len(), 39_998);
         assert!(entries == alone.entries);
-        assert_eq!(skipped, alone.skipped);
+        assert_eq!(read_so_far.skipped, alone.skipped);
+        let end = bytes.iter().rposition(|byte| *byte == b'\n').unwrap() as u64 + 1;
+        assert_eq!(read_so_far.offset, end, "what is torn is read when it is whole");
         let mut some = Vec::new();
         read_about(file.path(), |job| job == JobId(7), |entry| some.push(entry.seq)).unwrap();
         assert_eq!(some, [7, 30_000]);
