@@ -17,6 +17,7 @@ pub mod ids;
 pub mod job;
 pub mod journal_line;
 pub mod key;
+pub mod live;
 pub mod parcel;
 pub mod pegasus;
 pub mod plan;

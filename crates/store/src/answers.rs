@@ -4,7 +4,7 @@ use serde::Serialize;
 use serde_json::Value;
 use std::collections::BTreeMap;
 use tulpar_core::ids::{Digest, JobId};
-use tulpar_core::job::Usage;
+use tulpar_core::job::{Sample, Usage};
 use tulpar_core::units::Timestamp;
 
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -36,8 +36,34 @@ pub struct RunAnswer {
 pub struct JobFilter {
     pub states: Vec<String>,
     pub set: Option<String>,
+    /// The whole name.
     pub name: Option<String>,
+    /// Part of the name, small and large letters alike.
+    pub contains: Option<String>,
+    pub sort: JobSort,
+    /// The largest, or the last of the alphabet, first. What has no value comes last either way.
+    pub descending: bool,
+    pub offset: u64,
     pub limit: Option<u64>,
+}
+
+/// What a list of jobs is sorted by; jobs that are alike come in the order of their numbers.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum JobSort {
+    #[default]
+    Job,
+    Name,
+    Set,
+    State,
+    /// When it came into its state.
+    Since,
+    Attempts,
+    /// When its last attempt started.
+    Started,
+    /// Of the last attempt that ended, as the next two.
+    Wall,
+    Cpu,
+    Memory,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -55,6 +81,12 @@ pub struct JobAnswer {
     pub reused_from: Option<String>,
     pub blame: Option<String>,
     pub because: Option<Value>,
+    /// Of the last attempt.
+    pub started: Option<Timestamp>,
+    /// Of the last attempt that ended, as the next two.
+    pub wall_us: Option<u64>,
+    pub cpu_us: Option<u64>,
+    pub peak_rss: Option<u64>,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -72,6 +104,8 @@ pub struct AttemptAnswer {
     pub started: Option<Timestamp>,
     pub ended: Option<Timestamp>,
     pub held: Option<String>,
+    /// Why it does not start yet, in the words of its site.
+    pub waiting: Option<String>,
     /// `exit`, `signal`, `memory`, …
     pub ending: Option<String>,
     /// Exit code or signal.
@@ -153,4 +187,41 @@ pub struct SetSummary {
     pub peak_rss: Spread,
     pub read_bytes: Spread,
     pub write_bytes: Spread,
+}
+
+/// A running attempt as it was last seen.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct LiveAnswer {
+    pub job: JobId,
+    pub n: u32,
+    pub name: Option<String>,
+    pub set: Option<String>,
+    pub site: Option<String>,
+    pub started: Option<Timestamp>,
+    /// When it was seen; absent, as the rest, while nobody has looked.
+    pub at: Option<Timestamp>,
+    pub sample: Option<Sample>,
+    /// Since the look before: CPUs kept busy, bytes a second.
+    pub cpus: Option<f64>,
+    pub read_rate: Option<f64>,
+    pub write_rate: Option<f64>,
+}
+
+/// What a run used in a stretch of time, on average.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct UsageColumn {
+    pub from: Timestamp,
+    pub to: Timestamp,
+    /// Attempts that ran.
+    pub running: f64,
+    /// CPUs kept busy.
+    pub cpus: f64,
+    /// Bytes; of attempts that were never looked at, their peak.
+    pub memory: f64,
+    /// Bytes a second.
+    pub read_rate: f64,
+    pub write_rate: f64,
+    /// GPUs kept busy: two at 50 % are one.
+    pub gpus: f64,
+    pub gpu_memory: f64,
 }

@@ -1,18 +1,20 @@
 //! The questions. Each reads the tables as they are; nothing is computed that the journal does not say.
 
-use crate::answers::{
-    AttemptAnswer, JobAnswer, JobFilter, OutputAnswer, Producer, RunAnswer, SetSummary, Spread, StoryEvent, Wanted,
-};
+mod jobs;
+mod live;
+mod sets;
+
+use crate::answers::{AttemptAnswer, JobAnswer, OutputAnswer, Producer, RunAnswer, StoryEvent, Wanted};
 use crate::rows::{self, AttemptRow, RunRow};
 use crate::{Store, StoreError};
-use rusqlite::types::Value as Sql;
-use rusqlite::{Connection, Row, params, params_from_iter};
+use rusqlite::{Connection, Row, params};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use tulpar_core::ids::JobId;
 use tulpar_core::units::Timestamp;
 
-const JOB_COLUMNS: &str = "job, name, task_set, state, since, attempts, why, key, reused_from, blame, because";
+const JOB_COLUMNS: &str = "job, name, task_set, state, since, attempts, why, key, reused_from, blame, because, last_started, last_wall_us, \
+     last_cpu_us, last_peak_rss";
 const OUTPUT_COLUMNS: &str = "outputs.job, jobs.name, jobs.task_set, output, path, size, digest, executable, attempt";
 
 impl Store {
@@ -29,30 +31,6 @@ impl Store {
     pub fn run(&self, name: &str) -> Result<RunAnswer, StoreError> {
         let row = self.row(name)?;
         self.answer(|sql| run_answer(sql, row))
-    }
-
-    pub fn jobs(&self, run: &str, filter: &JobFilter) -> Result<Vec<JobAnswer>, StoreError> {
-        let run = self.row(run)?.run;
-        let mut query = format!("SELECT {JOB_COLUMNS} FROM jobs WHERE run = ?");
-        let mut values = vec![Sql::Integer(run)];
-        if !filter.states.is_empty() {
-            query += &format!(" AND state IN ({})", vec!["?"; filter.states.len()].join(", "));
-            values.extend(filter.states.iter().map(|state| Sql::Text(state.clone())));
-        }
-        if let Some(set) = &filter.set {
-            query += " AND task_set = ?";
-            values.push(Sql::Text(set.clone()));
-        }
-        if let Some(name) = &filter.name {
-            query += " AND name = ?";
-            values.push(Sql::Text(name.clone()));
-        }
-        query += " ORDER BY job";
-        if let Some(limit) = filter.limit {
-            query += " LIMIT ?";
-            values.push(Sql::Integer(rows::signed(limit)));
-        }
-        self.answer(|sql| sql.prepare_cached(&query)?.query_map(params_from_iter(values), job_from)?.collect())
     }
 
     pub fn job(&self, run: &str, job: JobId) -> Result<Option<JobAnswer>, StoreError> {
@@ -139,12 +117,6 @@ impl Store {
         })
     }
 
-    /// The task sets of a run, in the order of their first jobs.
-    pub fn sets(&self, run: &str) -> Result<Vec<SetSummary>, StoreError> {
-        let run = self.row(run)?.run;
-        self.answer(|sql| summaries(sql, run))
-    }
-
     fn row(&self, name: &str) -> Result<RunRow, StoreError> {
         let row = self.answer(|sql| rows::read_run(sql, name))?;
         row.ok_or_else(|| StoreError::NoSuchRun(name.to_owned()))
@@ -158,8 +130,9 @@ impl Store {
 fn run_answer(sql: &Connection, run: RunRow) -> rusqlite::Result<RunAnswer> {
     let mut jobs = BTreeMap::new();
     let mut reused = 0;
-    let mut statement =
-        sql.prepare_cached("SELECT state, count(*), count(reused_from) FROM jobs WHERE run = ?1 GROUP BY state")?;
+    let mut statement = sql.prepare_cached(
+        "SELECT state, sum(jobs), sum(reused) FROM job_counts WHERE run = ?1 GROUP BY state HAVING sum(jobs) > 0",
+    )?;
     let mut counted = statement.query([run.run])?;
     while let Some(row) = counted.next()? {
         jobs.insert(row.get(0)?, unsigned(row, 1)?);
@@ -182,59 +155,6 @@ fn run_answer(sql: &Connection, run: RunRow) -> rusqlite::Result<RunAnswer> {
         bad_lines: run.bad_lines.unsigned_abs(),
         unknown_events: run.unknown_events.unsigned_abs(),
     })
-}
-
-fn summaries(sql: &Connection, run: i64) -> rusqlite::Result<Vec<SetSummary>> {
-    let mut order: Vec<Option<String>> = Vec::new();
-    let mut sets: BTreeMap<Option<String>, SetSummary> = BTreeMap::new();
-    let mut counts = sql.prepare_cached(
-        "SELECT task_set, state, count(*), count(reused_from) FROM jobs WHERE run = ?1 GROUP BY task_set, state \
-         ORDER BY min(job)",
-    )?;
-    let mut counted = counts.query([run])?;
-    while let Some(row) = counted.next()? {
-        let set: Option<String> = row.get(0)?;
-        let summary = sets.entry(set.clone()).or_insert_with(|| {
-            order.push(set.clone());
-            SetSummary {
-                set,
-                jobs: BTreeMap::new(),
-                reused: 0,
-                attempts: 0,
-                wall_us: Spread::default(),
-                cpu_us: Spread::default(),
-                peak_rss: Spread::default(),
-                read_bytes: Spread::default(),
-                write_bytes: Spread::default(),
-            }
-        });
-        summary.jobs.insert(row.get(1)?, unsigned(row, 2)?);
-        summary.reused += unsigned(row, 3)?;
-    }
-    let measures = ["wall_us", "user_us + system_us", "peak_rss", "read_bytes", "write_bytes"]
-        .map(|what| format!("avg({what}), max({what}), sum({what})"))
-        .join(", ");
-    let mut usage = sql.prepare_cached(&format!(
-        "SELECT task_set, count(*), {measures} FROM attempts JOIN jobs USING (run, job) \
-         WHERE run = ?1 AND wall_us IS NOT NULL GROUP BY task_set"
-    ))?;
-    let mut used = usage.query([run])?;
-    while let Some(row) = used.next()? {
-        if let Some(summary) = sets.get_mut(&row.get::<_, Option<String>>(0)?) {
-            summary.attempts = unsigned(row, 1)?;
-            for (spread, column) in [
-                (&mut summary.wall_us, 2),
-                (&mut summary.cpu_us, 5),
-                (&mut summary.peak_rss, 8),
-                (&mut summary.read_bytes, 11),
-                (&mut summary.write_bytes, 14),
-            ] {
-                let mean = row.get::<_, Option<f64>>(column)?.unwrap_or(0.0);
-                *spread = Spread { mean, max: unsigned(row, column + 1)?, total: unsigned(row, column + 2)? };
-            }
-        }
-    }
-    Ok(order.iter().filter_map(|set| sets.remove(set)).collect())
 }
 
 fn attempts(sql: &Connection, run: i64, job: JobId, n: Option<u32>) -> rusqlite::Result<Vec<AttemptAnswer>> {
@@ -264,6 +184,7 @@ fn attempt_answer(job: JobId, n: u32, row: AttemptRow) -> AttemptAnswer {
         started: row.started.map(timestamp),
         ended: row.ended.map(timestamp),
         held: row.held,
+        waiting: row.waiting,
         ending: row.ending,
         code: row.code,
         detail: row.detail,
@@ -288,6 +209,10 @@ fn job_from(row: &Row<'_>) -> rusqlite::Result<JobAnswer> {
         reused_from: row.get(8)?,
         blame: row.get(9)?,
         because: row.get::<_, Option<String>>(10)?.and_then(json),
+        started: row.get::<_, Option<i64>>(11)?.map(timestamp),
+        wall_us: row.get::<_, Option<i64>>(12)?.map(i64::unsigned_abs),
+        cpu_us: row.get::<_, Option<i64>>(13)?.map(i64::unsigned_abs),
+        peak_rss: row.get::<_, Option<i64>>(14)?.map(i64::unsigned_abs),
     })
 }
 

@@ -1,20 +1,23 @@
 //! Bringing the store up to date: each run's files are read on from where the last sync stopped.
 //!
-//! A run without anything new costs two stats. Offsets and rows change in one transaction, so a crash or
+//! A run without anything new costs three stats, and what the plan says is asked for only when a job has no name yet.
+//! Records come first, then samples, then the journal, so that the end of an attempt finds what was measured of it. Offsets and rows change in one transaction, so a crash or
 //! a second process can neither lose nor double an event. A journal that is not the one that was read
 //! before (removed and made anew, or cut by a resume after a power loss) is read from its beginning.
 
+use crate::lines::{Lines, tail};
 use crate::project::Changes;
 use crate::rows::{self, RunRow, signed};
 use crate::{JobNames, NamesOf, Store, StoreError};
 use rusqlite::{Connection, TransactionBehavior, params};
 use std::collections::BTreeMap;
-use std::fs::{self, File};
-use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom};
+use std::fs;
+use std::io;
 use std::path::{Path, PathBuf};
 use tulpar_core::ids::JobId;
 use tulpar_core::job::Record;
 use tulpar_core::journal_line::Line;
+use tulpar_core::live::LiveLine;
 
 /// Lines in one transaction: enough to be fast, few enough that others get their turn.
 const PORTION: u64 = 100_000;
@@ -26,7 +29,8 @@ pub struct Synced {
     pub runs: u64,
     pub events: u64,
     pub records: u64,
-    /// Lines of journals and records that could not be read.
+    pub samples: u64,
+    /// Lines of journals, records and samples that could not be read.
     pub bad_lines: u64,
     /// Events of a newer Tulpar, kept as text only.
     pub unknown_events: u64,
@@ -68,10 +72,12 @@ fn sync_all(sql: &mut Connection, runs: &Path, names: &mut NamesOf<'_>, synced: 
             folder,
             journal: folder.join("journal.jsonl"),
             records: folder.join("records.jsonl"),
+            samples: folder.join("samples.jsonl"),
             names: None,
+            news: false,
         };
         while ingest.portion(sql, names, synced)? {}
-        synced.runs += u64::from(ingest.names.is_some());
+        synced.runs += u64::from(ingest.news);
     }
     Ok(())
 }
@@ -121,8 +127,11 @@ struct Ingest<'a> {
     folder: &'a Path,
     journal: PathBuf,
     records: PathBuf,
-    /// Asked for once, when there is something new.
+    samples: PathBuf,
+    /// Asked for once, when a job has no name.
     names: Option<Option<Box<dyn JobNames>>>,
+    /// There was something new.
+    news: bool,
 }
 
 #[derive(PartialEq, Eq)]
@@ -134,13 +143,31 @@ enum Reached {
 impl Ingest<'_> {
     /// Takes in one portion. Whether there may be more.
     fn portion(&mut self, sql: &mut Connection, names: &mut NamesOf<'_>, synced: &mut Synced) -> Result<bool, Trouble> {
-        if rows::read_run(sql, self.name)?.is_some_and(|there| {
-            there.journal_bytes == length(&self.journal) && there.records_bytes == length(&self.records)
+        let there = rows::read_run(sql, self.name)?;
+        if there.as_ref().is_some_and(|there| {
+            there.journal_bytes == length(&self.journal)
+                && there.records_bytes == length(&self.records)
+                && there.samples_bytes == length(&self.samples)
         }) {
             return Ok(false);
         }
+        self.news = true;
         // Before the transaction: reading a large plan must not keep others from writing.
-        self.names.get_or_insert_with(|| names(self.name, self.folder));
+        if there.is_none_or(|there| there.jobs == 0) {
+            self.names.get_or_insert_with(|| names(self.name, self.folder));
+        }
+        let before = *synced;
+        let more = self.take(sql, synced)?;
+        if more.is_none() {
+            *synced = before;
+            self.names = Some(names(self.name, self.folder));
+            return Ok(true);
+        }
+        Ok(more.unwrap_or(false))
+    }
+
+    /// Takes in one portion, unless names are missing that nobody has asked for: then nothing has changed.
+    fn take(&self, sql: &mut Connection, synced: &mut Synced) -> Result<Option<bool>, Trouble> {
         let transaction = sql.transaction_with_behavior(TransactionBehavior::Immediate)?;
         // Read again: another process may have been faster.
         let mut run = match rows::read_run(&transaction, self.name)? {
@@ -155,22 +182,29 @@ impl Ingest<'_> {
             rows::remove(&transaction, run.run)?;
             run = self.anew(run.run);
         }
-        let before = (run.journal_bytes, run.records_bytes);
-        let mut changes = Changes::new(&transaction, run);
-        let reached = self.take_journal(&transaction, &mut changes, synced)?;
-        let mut more = reached == Reached::Portion || self.take_records(&mut changes, synced)?;
-        changes.run.tail = tail(&self.journal, changes.run.journal_bytes).map_err(reading(&self.journal))?;
-        let names = self.names.as_ref().and_then(|names| names.as_deref());
-        changes.write(names)?;
-        if !more && let Some(names) = names {
-            add_waiting(&transaction, &mut changes.run, names)?;
+        // Begun anew because it had become long: what was read of it still holds.
+        if run.samples_bytes > length(&self.samples)
+            || tail(&self.samples, run.samples_bytes).map_err(reading(&self.samples))? != run.samples_tail
+        {
+            run.samples_bytes = 0;
         }
-        rows::write_run(&transaction, &changes.run)?;
+        let before = offsets(&run);
+        let mut changes = Changes::new(&transaction, run);
+        let mut more = self.take_records(&mut changes, synced)? == Reached::Portion
+            || self.take_samples(&mut changes, synced)? == Reached::Portion
+            || self.take_journal(&transaction, &mut changes, synced)? == Reached::Portion;
+        if self.names.is_none() && changes.needs_names() {
+            return Ok(None);
+        }
+        changes.run.tail = tail(&self.journal, changes.run.journal_bytes).map_err(reading(&self.journal))?;
+        changes.run.samples_tail = tail(&self.samples, changes.run.samples_bytes).map_err(reading(&self.samples))?;
+        let names = self.names.as_ref().and_then(|names| names.as_deref());
+        changes.write(names, !more)?;
         // Half a line at the end is left for the next sync.
-        more &= before != (changes.run.journal_bytes, changes.run.records_bytes);
+        more &= before != offsets(&changes.run);
         drop(changes);
         transaction.commit()?;
-        Ok(more)
+        Ok(Some(more))
     }
 
     fn anew(&self, run: i64) -> RunRow {
@@ -225,13 +259,9 @@ impl Ingest<'_> {
         Ok(Reached::End)
     }
 
-    /// Whether there may be more of them.
-    fn take_records(&self, changes: &mut Changes<'_>, synced: &mut Synced) -> Result<bool, Trouble> {
-        let mut lines = match Lines::open(&self.records, changes.run.records_bytes) {
-            Ok(lines) => lines,
-            Err(cause) if cause.kind() == io::ErrorKind::NotFound => return Ok(false),
-            Err(cause) => return Err(reading(&self.records)(cause)),
-        };
+    fn take_records(&self, changes: &mut Changes<'_>, synced: &mut Synced) -> Result<Reached, Trouble> {
+        let lines = Lines::open_if_there(&self.records, changes.run.records_bytes).map_err(reading(&self.records))?;
+        let Some(mut lines) = lines else { return Ok(Reached::End) };
         while let Some(bytes) = lines.next().map_err(reading(&self.records))? {
             match serde_json::from_slice::<Record>(bytes) {
                 Ok(record) => {
@@ -242,51 +272,34 @@ impl Ingest<'_> {
             }
             changes.run.records_bytes = lines.offset;
             if lines.count >= PORTION {
-                return Ok(true);
+                return Ok(Reached::Portion);
             }
         }
-        Ok(false)
-    }
-}
-
-/// Whole lines from an offset on.
-struct Lines {
-    reader: BufReader<File>,
-    buffer: Vec<u8>,
-    /// Of the end of the last line given out.
-    offset: i64,
-    count: u64,
-}
-
-impl Lines {
-    fn open(path: &Path, offset: i64) -> io::Result<Self> {
-        let mut file = File::open(path)?;
-        file.seek(SeekFrom::Start(offset.unsigned_abs()))?;
-        Ok(Self { reader: BufReader::with_capacity(1 << 20, file), buffer: Vec::new(), offset, count: 0 })
+        Ok(Reached::End)
     }
 
-    fn next(&mut self) -> io::Result<Option<&[u8]>> {
-        self.buffer.clear();
-        let read = self.reader.read_until(b'\n', &mut self.buffer)?;
-        if self.buffer.pop() != Some(b'\n') {
-            return Ok(None);
+    fn take_samples(&self, changes: &mut Changes<'_>, synced: &mut Synced) -> Result<Reached, Trouble> {
+        let lines = Lines::open_if_there(&self.samples, changes.run.samples_bytes).map_err(reading(&self.samples))?;
+        let Some(mut lines) = lines else { return Ok(Reached::End) };
+        while let Some(bytes) = lines.next().map_err(reading(&self.samples))? {
+            match LiveLine::read(bytes) {
+                Some(line) => {
+                    synced.samples += 1;
+                    changes.seen(line)?;
+                }
+                None => synced.bad_lines += 1,
+            }
+            changes.run.samples_bytes = lines.offset;
+            if lines.count >= PORTION {
+                return Ok(Reached::Portion);
+            }
         }
-        self.offset += signed(read as u64);
-        self.count += 1;
-        Ok(Some(&self.buffer))
+        Ok(Reached::End)
     }
 }
 
-/// The last bytes before an offset, which hold the checksum of the line that ends there.
-fn tail(journal: &Path, offset: i64) -> io::Result<String> {
-    const LENGTH: u64 = 24;
-    let offset = offset.unsigned_abs();
-    let start = offset.saturating_sub(LENGTH);
-    let mut file = File::open(journal)?;
-    file.seek(SeekFrom::Start(start))?;
-    let mut bytes = Vec::new();
-    file.take(offset - start).read_to_end(&mut bytes)?;
-    Ok(String::from_utf8_lossy(&bytes).into_owned())
+fn offsets(run: &RunRow) -> [i64; 3] {
+    [run.journal_bytes, run.records_bytes, run.samples_bytes]
 }
 
 /// Which job and attempt an event of an unknown kind is about, if it says so as the known ones do.
@@ -300,16 +313,4 @@ fn about(data: &str) -> (Option<JobId>, Option<u32>) {
         Ok(about) => (about.job.or(about.attempt.map(|attempt| attempt.job)), about.attempt.map(|attempt| attempt.n)),
         Err(_) => (None, None),
     }
-}
-
-/// Jobs of the plan that no event has mentioned yet.
-fn add_waiting(sql: &Connection, run: &mut RunRow, names: &dyn JobNames) -> rusqlite::Result<()> {
-    let mut insert = sql.prepare_cached(
-        "INSERT OR IGNORE INTO jobs (run, job, name, task_set, state) VALUES (?1, ?2, ?3, ?4, 'waiting')",
-    )?;
-    for job in run.jobs..names.count() {
-        insert.execute(params![run.run, job, names.name(JobId(job)), names.set(JobId(job))])?;
-    }
-    run.jobs = run.jobs.max(names.count());
-    Ok(())
 }

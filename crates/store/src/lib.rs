@@ -1,19 +1,24 @@
 //! The store: journals and records projected into SQLite, and typed questions about them.
 //!
-//! It is a view, not the truth: everything in it comes from `journal.jsonl` and `records.jsonl` of the runs
-//! and can be thrown away at any time. It reads leniently, because a report that shows most of a run is
+//! It is a view, not the truth: everything in it comes from `journal.jsonl`, `records.jsonl` and `samples.jsonl` of
+//! the runs and can be thrown away at any time. It reads leniently, because a report that shows most of a run is
 //! better than none. It knows no engine, no executor and no terminal. `docs/store.md` describes the tables
 //! for people with any SQLite tool.
 
 mod answers;
 mod ask;
 mod ingest;
+mod lines;
 mod project;
 mod rows;
 mod schema;
+mod seen;
+mod tallies;
+mod usage;
 
 pub use answers::{
-    AttemptAnswer, JobAnswer, JobFilter, OutputAnswer, Producer, RunAnswer, SetSummary, Spread, StoryEvent, Wanted,
+    AttemptAnswer, JobAnswer, JobFilter, JobSort, LiveAnswer, OutputAnswer, Producer, RunAnswer, SetSummary, Spread,
+    StoryEvent, UsageColumn, Wanted,
 };
 pub use ingest::Synced;
 
@@ -45,7 +50,8 @@ pub trait JobNames {
     }
 }
 
-/// Gives the names of a run's jobs from its name and folder. Asked only about runs with something new.
+/// Gives the names of a run's jobs from its name and folder. Asked only about runs with jobs whose names
+/// the store does not know yet, so that following a run costs what is new of it.
 pub type NamesOf<'a> = dyn FnMut(&str, &Path) -> Option<Box<dyn JobNames>> + 'a;
 
 /// An open store. Several processes may have it open, to ask and to bring it up to date.

@@ -4,11 +4,14 @@
 
 use crate::JobNames;
 use crate::rows::{self, AttemptRow, JobRow, RunRow, signed};
-use rusqlite::Connection;
+use crate::seen::{self, Looks};
+use crate::tallies::Tallies;
+use rusqlite::{Connection, params};
 use std::collections::HashMap;
-use tulpar_core::event::{Blame, Event, Outcome, Stopping};
+use tulpar_core::event::{Blame, Event, Outcome, Placement, Stopping};
 use tulpar_core::ids::{AttemptId, JobId};
-use tulpar_core::job::{Ending, OutputFile, Record};
+use tulpar_core::job::{Ending, OutputFile, Record, Sample, Usage};
+use tulpar_core::live::{LiveLine, Seen};
 use tulpar_core::units::Timestamp;
 
 /// The rows of one run that changed since they were last written.
@@ -19,12 +22,27 @@ pub(crate) struct Changes<'a> {
     fresh: bool,
     jobs: HashMap<u32, JobRow>,
     attempts: HashMap<(u32, u32), AttemptRow>,
+    /// Attempts that have ended since.
+    ended: Vec<(AttemptId, Usage)>,
+    looks: Looks,
+    tallies: Tallies,
+    grafted: bool,
 }
 
 impl<'a> Changes<'a> {
     pub(crate) fn new(sql: &'a Connection, run: RunRow) -> Self {
-        let fresh = run.journal_bytes == 0 && run.records_bytes == 0;
-        Self { sql, run, fresh, jobs: HashMap::new(), attempts: HashMap::new() }
+        let fresh = run.journal_bytes == 0 && run.records_bytes == 0 && run.samples_bytes == 0;
+        Self {
+            sql,
+            run,
+            fresh,
+            jobs: HashMap::new(),
+            attempts: HashMap::new(),
+            ended: Vec::new(),
+            looks: Looks::default(),
+            tallies: Tallies::default(),
+            grafted: false,
+        }
     }
 
     pub(crate) fn event(&mut self, at: Timestamp, event: Event) -> rusqlite::Result<()> {
@@ -55,7 +73,9 @@ impl<'a> Changes<'a> {
                 self.outputs(job, None, &outputs)?;
             }
             Event::Submitted { attempt, request, placement, .. } => {
-                self.enter(attempt.job, "submitted", at)?.attempts = attempt.n;
+                let job = self.enter(attempt.job, "submitted", at)?;
+                job.attempts = attempt.n;
+                job.started = None;
                 let row = self.attempt(attempt)?;
                 row.submitted = Some(at);
                 row.request = json(&request);
@@ -63,8 +83,10 @@ impl<'a> Changes<'a> {
                 row.site = Some(placement.site);
             }
             Event::Started { attempt } => {
-                self.enter(attempt.job, "running", at)?;
-                self.attempt(attempt)?.started.get_or_insert(at);
+                self.enter(attempt.job, "running", at)?.started = Some(at);
+                let row = self.attempt(attempt)?;
+                row.started.get_or_insert(at);
+                row.waiting = None;
             }
             Event::Held { attempt, reason } => {
                 self.enter(attempt.job, "held", at)?;
@@ -76,11 +98,16 @@ impl<'a> Changes<'a> {
             }
             Event::Ended { attempt, report } => {
                 let well = report.ending.is_success();
-                self.enter(attempt.job, if well { "done" } else { "backoff" }, at)?;
+                let job = self.enter(attempt.job, if well { "done" } else { "backoff" }, at)?;
+                job.started = Some(signed(report.started.0));
+                job.wall_us = Some(signed(report.usage.wall_us));
+                job.cpu_us = Some(signed(report.usage.user_us + report.usage.system_us));
+                job.peak_rss = Some(signed(report.usage.peak_rss));
+                self.end(attempt, report.started, report.ended, report.usage, &[])?;
                 let row = self.attempt(attempt)?;
                 row.started = Some(signed(report.started.0));
                 row.ended = Some(signed(report.ended.0));
-                row.usage = Some(report.usage);
+                row.waiting = None;
                 row.stderr_tail = (!report.stderr_tail.is_empty()).then(|| report.stderr_tail.clone());
                 row.end(&report.ending);
                 if well {
@@ -98,7 +125,8 @@ impl<'a> Changes<'a> {
             }
             Event::Skipped { job, because } => self.enter(job, "skipped", at)?.because = json(&because),
             Event::Cancelled { job } => drop(self.enter(job, "cancelled", at)?),
-            Event::Node { .. } | Event::Ordered { .. } | Event::Grafted { .. } => {}
+            Event::Grafted { .. } => self.grafted = true,
+            Event::Node { .. } | Event::Ordered { .. } => {}
             Event::Stopping { how } => {
                 let how = match how {
                     Stopping::Drain => "drain",
@@ -122,10 +150,14 @@ impl<'a> Changes<'a> {
     }
 
     pub(crate) fn record(&mut self, record: Record) -> rusqlite::Result<()> {
+        self.attempt(record.attempt)?.gpus = if record.gpus.is_empty() { None } else { json(&record.gpus) };
+        self.end(record.attempt, record.started, record.ended, record.usage, &record.samples)?;
+        if self.run.samples_bytes > 0 {
+            seen::forget(self.sql, self.run.run, record.attempt)?;
+        }
         let row = self.attempt(record.attempt)?;
         row.host = Some(record.host);
         row.node = Some(record.node);
-        row.gpus = if record.gpus.is_empty() { None } else { json(&record.gpus) };
         row.command = json(&record.command);
         row.input_files = Some(signed(record.input_files));
         row.input_bytes = Some(signed(record.input_bytes));
@@ -133,11 +165,50 @@ impl<'a> Changes<'a> {
         // The journal says how the attempt ended; where the driver died first, the record knows.
         row.started.get_or_insert(signed(record.started.0));
         row.ended.get_or_insert(signed(record.ended.0));
-        row.usage.get_or_insert(record.usage);
         if row.ending.is_none() {
             row.end(&record.ending);
         }
         Ok(())
+    }
+
+    /// What was seen of an attempt before its end.
+    pub(crate) fn seen(&mut self, line: LiveLine) -> rusqlite::Result<()> {
+        let attempt = line.attempt();
+        match line.seen {
+            Seen::Waiting { waiting } => {
+                let row = self.attempt(attempt)?;
+                if row.started.is_none() && row.usage.is_none() {
+                    row.waiting = Some(waiting);
+                }
+            }
+            Seen::Running(sample) => self.looks.look(self.sql, self.run.run, attempt, signed(line.at.0), sample)?,
+        }
+        Ok(())
+    }
+
+    /// Counts what an attempt used, once: by its record or by the journal, whichever is read first.
+    fn end(
+        &mut self,
+        attempt: AttemptId,
+        started: Timestamp,
+        ended: Timestamp,
+        usage: Usage,
+        samples: &[Sample],
+    ) -> rusqlite::Result<()> {
+        let row = self.attempt(attempt)?;
+        if row.usage.is_some() {
+            return Ok(());
+        }
+        row.usage = Some(usage);
+        let gpus = if usage.gpu_utilisation > 0 || usage.peak_gpu_memory > 0 { row.count_gpus() } else { 0 };
+        self.ended.push((attempt, usage));
+        let times = (signed(started.0), signed(ended.0));
+        self.looks.end(self.sql, self.run.run, attempt, times, &usage, samples, gpus, self.run.samples_bytes > 0)
+    }
+
+    /// The plan has to be asked.
+    pub(crate) fn needs_names(&self) -> bool {
+        self.grafted || self.jobs.values().any(|row| row.name.is_none())
     }
 
     fn enter(&mut self, job: JobId, state: &'static str, at: i64) -> rusqlite::Result<&mut JobRow> {
@@ -173,28 +244,73 @@ impl<'a> Changes<'a> {
         outputs.iter().try_for_each(|output| rows::write_output(self.sql, self.run.run, job.0, attempt, output))
     }
 
-    /// Writes what changed, in the order of the tables.
-    pub(crate) fn write(&mut self, names: Option<&dyn JobNames>) -> rusqlite::Result<()> {
+    /// Writes what changed, in the order of the tables. `complete`: the journal was read to its end.
+    pub(crate) fn write(&mut self, names: Option<&dyn JobNames>, complete: bool) -> rusqlite::Result<()> {
+        let run = self.run.run;
         let mut jobs: Vec<_> = std::mem::take(&mut self.jobs).into_iter().collect();
         jobs.sort_unstable_by_key(|(job, _)| *job);
-        for (job, mut row) in jobs {
+        for (job, row) in &mut jobs {
             if let (None, Some(names)) = (&row.name, names) {
-                row.name = names.name(JobId(job));
-                row.task_set = names.set(JobId(job));
+                row.name = names.name(JobId(*job));
+                row.task_set = names.set(JobId(*job));
             }
-            rows::write_job(self.sql, self.run.run, job, &row)?;
+            rows::write_job(self.sql, run, *job, row)?;
+            self.tallies.job(*job, row.counted.as_ref(), row.to_count());
         }
         let mut attempts: Vec<_> = std::mem::take(&mut self.attempts).into_iter().collect();
         attempts.sort_unstable_by_key(|(attempt, _)| *attempt);
         for ((job, n), row) in attempts {
-            rows::write_attempt(self.sql, self.run.run, job, n, &row)?;
+            rows::write_attempt(self.sql, run, job, n, &row)?;
         }
+        for (AttemptId { job, .. }, usage) in std::mem::take(&mut self.ended) {
+            let here = jobs.binary_search_by_key(&job.0, |(job, _)| *job).ok();
+            let set = match (here, names) {
+                (Some(here), _) => jobs[here].1.task_set.clone(),
+                (None, Some(names)) => names.set(job),
+                (None, None) => rows::read_job(self.sql, run, job.0)?.and_then(|row| row.task_set),
+            };
+            self.tallies.attempt(&set.unwrap_or_default(), job.0, &usage);
+        }
+        if complete && let Some(names) = names {
+            self.add_waiting(names)?;
+        }
+        self.tallies.write(self.sql, run)?;
+        self.looks.write(self.sql, &mut self.run)?;
         self.fresh = false;
+        rows::write_run(self.sql, &self.run)
+    }
+
+    /// Jobs of the plan that no event has mentioned yet.
+    fn add_waiting(&mut self, names: &dyn JobNames) -> rusqlite::Result<()> {
+        let mut insert = self.sql.prepare_cached(
+            "INSERT OR IGNORE INTO jobs (run, job, name, task_set, state) VALUES (?1, ?2, ?3, ?4, 'waiting')",
+        )?;
+        for job in self.run.jobs..names.count() {
+            let set = names.set(JobId(job));
+            if insert.execute(params![self.run.run, job, names.name(JobId(job)), set])? > 0 {
+                let waits = rows::Counted { set: set.unwrap_or_default(), state: "waiting", reused: false };
+                self.tallies.job(job, None, waits);
+            }
+        }
+        self.run.jobs = self.run.jobs.max(names.count());
         Ok(())
     }
 }
 
 impl AttemptRow {
+    /// Those it has, as far as anybody said.
+    fn count_gpus(&self) -> usize {
+        #[derive(serde::Deserialize)]
+        struct Devices(Vec<serde::de::IgnoredAny>);
+        let devices = |text: &String| serde_json::from_str::<Devices>(text).ok().map(|devices| devices.0.len());
+        let placed = |text: &String| {
+            let placement: Placement = serde_json::from_str(text).ok()?;
+            Some(placement.nodes.iter().map(|share| share.gpus.len()).sum())
+        };
+        let devices = self.gpus.as_ref().and_then(devices);
+        devices.or_else(|| self.placement.as_ref().and_then(placed)).unwrap_or(0).max(1)
+    }
+
     fn end(&mut self, ending: &Ending) {
         let (word, code, detail) = match ending {
             Ending::Exit(code) => ("exit", Some(*code), None),

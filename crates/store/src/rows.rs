@@ -26,6 +26,13 @@ pub(crate) struct RunRow {
     pub tail: String,
     pub journal_bytes: i64,
     pub records_bytes: i64,
+    pub samples_bytes: i64,
+    /// As `tail`, of `samples.jsonl`.
+    pub samples_tail: String,
+    /// Microseconds of one row of `usage_over_time`; 0 while there is none.
+    pub usage_width: i64,
+    /// Up to when `usage_over_time` knows something.
+    pub usage_until: i64,
 }
 
 #[derive(Clone, Debug, Default)]
@@ -40,6 +47,30 @@ pub(crate) struct JobRow {
     pub reused_from: Option<String>,
     pub blame: Option<&'static str>,
     pub because: Option<String>,
+    /// Of the last attempt.
+    pub started: Option<i64>,
+    /// Of the last attempt that ended, as the next two.
+    pub wall_us: Option<i64>,
+    pub cpu_us: Option<i64>,
+    pub peak_rss: Option<i64>,
+    /// How the tables count it now; absent when it has no row yet.
+    pub counted: Option<Counted>,
+}
+
+/// Where a job is counted.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Counted {
+    /// Empty when the plan does not say.
+    pub set: String,
+    pub state: &'static str,
+    pub reused: bool,
+}
+
+impl JobRow {
+    pub(crate) fn to_count(&self) -> Counted {
+        let set = self.task_set.clone().unwrap_or_default();
+        Counted { set, state: self.state, reused: self.reused_from.is_some() }
+    }
 }
 
 #[derive(Clone, Debug, Default)]
@@ -55,6 +86,7 @@ pub(crate) struct AttemptRow {
     pub started: Option<i64>,
     pub ended: Option<i64>,
     pub held: Option<String>,
+    pub waiting: Option<String>,
     pub ending: Option<String>,
     pub code: Option<i32>,
     pub detail: Option<String>,
@@ -80,7 +112,7 @@ pub(crate) fn signed(value: u64) -> i64 {
 }
 
 pub(crate) const RUN_COLUMNS: &str = "run, name, version, plan, seed, started, ended, outcome, stopping, resumed, events, last_seq, \
-     last_at, bad_lines, unknown_events, jobs, tail, journal_bytes, records_bytes";
+     last_at, bad_lines, unknown_events, jobs, tail, journal_bytes, records_bytes, samples_bytes, samples_tail, usage_width, usage_until";
 
 /// From a row of [`RUN_COLUMNS`].
 pub(crate) fn run_from(row: &Row<'_>) -> rusqlite::Result<RunRow> {
@@ -104,6 +136,10 @@ pub(crate) fn run_from(row: &Row<'_>) -> rusqlite::Result<RunRow> {
         tail: row.get(16)?,
         journal_bytes: row.get(17)?,
         records_bytes: row.get(18)?,
+        samples_bytes: row.get(19)?,
+        samples_tail: row.get(20)?,
+        usage_width: row.get(21)?,
+        usage_until: row.get(22)?,
     })
 }
 
@@ -115,7 +151,8 @@ pub(crate) fn read_run(sql: &Connection, name: &str) -> rusqlite::Result<Option<
 
 pub(crate) fn write_run(sql: &Connection, row: &RunRow) -> rusqlite::Result<()> {
     sql.prepare_cached(
-        "INSERT OR REPLACE INTO runs VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19)",
+        "INSERT OR REPLACE INTO runs VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, \
+         ?20, ?21, ?22, ?23)",
     )?
     .execute(params![
         row.run,
@@ -136,17 +173,22 @@ pub(crate) fn write_run(sql: &Connection, row: &RunRow) -> rusqlite::Result<()> 
         row.jobs,
         row.tail,
         row.journal_bytes,
-        row.records_bytes
+        row.records_bytes,
+        row.samples_bytes,
+        row.samples_tail,
+        row.usage_width,
+        row.usage_until
     ])?;
     Ok(())
 }
 
 pub(crate) fn read_job(sql: &Connection, run: i64, job: u32) -> rusqlite::Result<Option<JobRow>> {
     sql.prepare_cached(
-        "SELECT name, task_set, state, since, attempts, why, key, reused_from, blame, because FROM jobs WHERE run = ?1 AND job = ?2",
+        "SELECT name, task_set, state, since, attempts, why, key, reused_from, blame, because, last_started, \
+         last_wall_us, last_cpu_us, last_peak_rss FROM jobs WHERE run = ?1 AND job = ?2",
     )?
     .query_row(params![run, job], |row| {
-        Ok(JobRow {
+        let mut found = JobRow {
             name: row.get(0)?,
             task_set: row.get(1)?,
             state: known(&STATES, row.get_ref(2)?.as_str()?).unwrap_or("waiting"),
@@ -157,31 +199,44 @@ pub(crate) fn read_job(sql: &Connection, run: i64, job: u32) -> rusqlite::Result
             reused_from: row.get(7)?,
             blame: row.get::<_, Option<String>>(8)?.and_then(|blame| known(&BLAMES, &blame)),
             because: row.get(9)?,
-        })
+            started: row.get(10)?,
+            wall_us: row.get(11)?,
+            cpu_us: row.get(12)?,
+            peak_rss: row.get(13)?,
+            counted: None,
+        };
+        found.counted = Some(found.to_count());
+        Ok(found)
     })
     .optional()
 }
 
 pub(crate) fn write_job(sql: &Connection, run: i64, job: u32, row: &JobRow) -> rusqlite::Result<()> {
-    sql.prepare_cached("INSERT OR REPLACE INTO jobs VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)")?
-        .execute(params![
-            run,
-            job,
-            row.name,
-            row.task_set,
-            row.state,
-            row.since,
-            row.attempts,
-            row.why,
-            row.key,
-            row.reused_from,
-            row.blame,
-            row.because
-        ])?;
+    sql.prepare_cached(
+        "INSERT OR REPLACE INTO jobs VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16)",
+    )?
+    .execute(params![
+        run,
+        job,
+        row.name,
+        row.task_set,
+        row.state,
+        row.since,
+        row.attempts,
+        row.why,
+        row.key,
+        row.reused_from,
+        row.blame,
+        row.because,
+        row.started,
+        row.wall_us,
+        row.cpu_us,
+        row.peak_rss
+    ])?;
     Ok(())
 }
 
-pub(crate) const ATTEMPT_COLUMNS: &str = "n, site, host, node, gpus, request, placement, command, submitted, started, ended, held, ending, code, \
+pub(crate) const ATTEMPT_COLUMNS: &str = "n, site, host, node, gpus, request, placement, command, submitted, started, ended, held, waiting, ending, code, \
      detail, stderr_tail, input_files, input_bytes, wall_us, user_us, system_us, peak_rss, read_bytes, write_bytes, \
      read_calls, write_calls, device_read_bytes, device_write_bytes, voluntary_switches, involuntary_switches, \
      minor_faults, major_faults, peak_gpu_memory, gpu_utilisation, samples";
@@ -190,25 +245,25 @@ pub(crate) const ATTEMPT_COLUMNS: &str = "n, site, host, node, gpus, request, pl
 pub(crate) fn attempt_from(row: &Row<'_>) -> rusqlite::Result<(u32, AttemptRow)> {
     let unsigned =
         |column: usize| Ok::<u64, rusqlite::Error>(row.get::<_, Option<i64>>(column)?.unwrap_or(0).unsigned_abs());
-    let usage = match row.get::<_, Option<i64>>(18)? {
+    let usage = match row.get::<_, Option<i64>>(19)? {
         None => None,
         Some(_) => Some(Usage {
-            wall_us: unsigned(18)?,
-            user_us: unsigned(19)?,
-            system_us: unsigned(20)?,
-            peak_rss: unsigned(21)?,
-            read_bytes: unsigned(22)?,
-            write_bytes: unsigned(23)?,
-            read_calls: unsigned(24)?,
-            write_calls: unsigned(25)?,
-            device_read_bytes: unsigned(26)?,
-            device_write_bytes: unsigned(27)?,
-            voluntary_switches: unsigned(28)?,
-            involuntary_switches: unsigned(29)?,
-            minor_faults: unsigned(30)?,
-            major_faults: unsigned(31)?,
-            peak_gpu_memory: unsigned(32)?,
-            gpu_utilisation: u32::try_from(unsigned(33)?).unwrap_or(u32::MAX),
+            wall_us: unsigned(19)?,
+            user_us: unsigned(20)?,
+            system_us: unsigned(21)?,
+            peak_rss: unsigned(22)?,
+            read_bytes: unsigned(23)?,
+            write_bytes: unsigned(24)?,
+            read_calls: unsigned(25)?,
+            write_calls: unsigned(26)?,
+            device_read_bytes: unsigned(27)?,
+            device_write_bytes: unsigned(28)?,
+            voluntary_switches: unsigned(29)?,
+            involuntary_switches: unsigned(30)?,
+            minor_faults: unsigned(31)?,
+            major_faults: unsigned(32)?,
+            peak_gpu_memory: unsigned(33)?,
+            gpu_utilisation: u32::try_from(unsigned(34)?).unwrap_or(u32::MAX),
         }),
     };
     let attempt = AttemptRow {
@@ -223,14 +278,15 @@ pub(crate) fn attempt_from(row: &Row<'_>) -> rusqlite::Result<(u32, AttemptRow)>
         started: row.get(9)?,
         ended: row.get(10)?,
         held: row.get(11)?,
-        ending: row.get(12)?,
-        code: row.get(13)?,
-        detail: row.get(14)?,
-        stderr_tail: row.get(15)?,
-        input_files: row.get(16)?,
-        input_bytes: row.get(17)?,
+        waiting: row.get(12)?,
+        ending: row.get(13)?,
+        code: row.get(14)?,
+        detail: row.get(15)?,
+        stderr_tail: row.get(16)?,
+        input_files: row.get(17)?,
+        input_bytes: row.get(18)?,
         usage,
-        samples: row.get(34)?,
+        samples: row.get(35)?,
     };
     Ok((row.get(0)?, attempt))
 }
@@ -245,7 +301,7 @@ pub(crate) fn write_attempt(sql: &Connection, run: i64, job: u32, n: u32, row: &
     let used = |field: fn(&Usage) -> u64| row.usage.as_ref().map(|usage| signed(field(usage)));
     sql.prepare_cached(
         "INSERT OR REPLACE INTO attempts VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, \
-         ?18, ?19, ?20, ?21, ?22, ?23, ?24, ?25, ?26, ?27, ?28, ?29, ?30, ?31, ?32, ?33, ?34, ?35, ?36, ?37)",
+         ?18, ?19, ?20, ?21, ?22, ?23, ?24, ?25, ?26, ?27, ?28, ?29, ?30, ?31, ?32, ?33, ?34, ?35, ?36, ?37, ?38)",
     )?
     .execute(params![
         run,
@@ -262,6 +318,7 @@ pub(crate) fn write_attempt(sql: &Connection, run: i64, job: u32, n: u32, row: &
         row.started,
         row.ended,
         row.held,
+        row.waiting,
         row.ending,
         row.code,
         row.detail,
@@ -311,7 +368,7 @@ pub(crate) fn write_output(
 
 /// Everything of a run but its line in `runs`.
 pub(crate) fn remove(sql: &Connection, run: i64) -> rusqlite::Result<()> {
-    for table in ["jobs", "attempts", "outputs", "events"] {
+    for table in ["jobs", "job_counts", "task_sets", "attempts", "samples", "usage_over_time", "outputs", "events"] {
         sql.execute(&format!("DELETE FROM {table} WHERE run = ?1"), [run])?;
     }
     Ok(())

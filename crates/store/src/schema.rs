@@ -5,7 +5,7 @@ use std::path::Path;
 use std::time::Duration;
 
 /// Counted up whenever a table or the meaning of a column changes; an older store is then made anew.
-pub(crate) const VERSION: i64 = 1;
+pub(crate) const VERSION: i64 = 2;
 
 const TABLES: &str = "
 CREATE TABLE runs (
@@ -27,7 +27,11 @@ CREATE TABLE runs (
     jobs INTEGER NOT NULL DEFAULT 0,
     tail TEXT NOT NULL DEFAULT '',
     journal_bytes INTEGER NOT NULL DEFAULT 0,
-    records_bytes INTEGER NOT NULL DEFAULT 0
+    records_bytes INTEGER NOT NULL DEFAULT 0,
+    samples_bytes INTEGER NOT NULL DEFAULT 0,
+    samples_tail TEXT NOT NULL DEFAULT '',
+    usage_width INTEGER NOT NULL DEFAULT 0,
+    usage_until INTEGER NOT NULL DEFAULT 0
 );
 CREATE TABLE jobs (
     run INTEGER NOT NULL,
@@ -42,9 +46,40 @@ CREATE TABLE jobs (
     reused_from TEXT,
     blame TEXT,
     because TEXT,
+    last_started INTEGER,
+    last_wall_us INTEGER,
+    last_cpu_us INTEGER,
+    last_peak_rss INTEGER,
     PRIMARY KEY (run, job)
 ) WITHOUT ROWID;
 CREATE INDEX jobs_by_name ON jobs (run, name);
+CREATE INDEX jobs_by_state ON jobs
+    (run, state, task_set, since, attempts, last_started, last_wall_us, last_cpu_us, last_peak_rss, name);
+CREATE TABLE job_counts (
+    run INTEGER NOT NULL,
+    task_set TEXT NOT NULL,
+    state TEXT NOT NULL,
+    jobs INTEGER NOT NULL,
+    reused INTEGER NOT NULL,
+    PRIMARY KEY (run, task_set, state)
+) WITHOUT ROWID;
+CREATE TABLE task_sets (
+    run INTEGER NOT NULL,
+    task_set TEXT NOT NULL,
+    first_job INTEGER NOT NULL,
+    attempts INTEGER NOT NULL,
+    wall_us INTEGER NOT NULL,
+    max_wall_us INTEGER NOT NULL,
+    cpu_us INTEGER NOT NULL,
+    max_cpu_us INTEGER NOT NULL,
+    peak_rss INTEGER NOT NULL,
+    max_peak_rss INTEGER NOT NULL,
+    read_bytes INTEGER NOT NULL,
+    max_read_bytes INTEGER NOT NULL,
+    write_bytes INTEGER NOT NULL,
+    max_write_bytes INTEGER NOT NULL,
+    PRIMARY KEY (run, task_set)
+) WITHOUT ROWID;
 CREATE TABLE attempts (
     run INTEGER NOT NULL,
     job INTEGER NOT NULL,
@@ -60,6 +95,7 @@ CREATE TABLE attempts (
     started INTEGER,
     ended INTEGER,
     held TEXT,
+    waiting TEXT,
     ending TEXT,
     code INTEGER,
     detail TEXT,
@@ -84,6 +120,35 @@ CREATE TABLE attempts (
     gpu_utilisation INTEGER,
     samples TEXT,
     PRIMARY KEY (run, job, n)
+) WITHOUT ROWID;
+CREATE INDEX attempts_that_failed ON attempts (run, ended)
+    WHERE ending IS NOT NULL AND NOT (ending = 'exit' AND code = 0);
+CREATE TABLE samples (
+    run INTEGER NOT NULL,
+    job INTEGER NOT NULL,
+    n INTEGER NOT NULL,
+    at INTEGER NOT NULL,
+    ms INTEGER NOT NULL,
+    processes INTEGER NOT NULL,
+    rss INTEGER NOT NULL,
+    cpu_us INTEGER NOT NULL,
+    read_bytes INTEGER NOT NULL,
+    write_bytes INTEGER NOT NULL,
+    gpu_percent INTEGER,
+    gpu_memory INTEGER,
+    PRIMARY KEY (run, job, n, at)
+) WITHOUT ROWID;
+CREATE TABLE usage_over_time (
+    run INTEGER NOT NULL,
+    at INTEGER NOT NULL,
+    running_us REAL NOT NULL,
+    cpu_us REAL NOT NULL,
+    rss_us REAL NOT NULL,
+    read_bytes REAL NOT NULL,
+    write_bytes REAL NOT NULL,
+    gpu_us REAL NOT NULL,
+    gpu_memory_us REAL NOT NULL,
+    PRIMARY KEY (run, at)
 ) WITHOUT ROWID;
 CREATE TABLE outputs (
     run INTEGER NOT NULL,

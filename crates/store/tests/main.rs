@@ -2,6 +2,7 @@
 
 mod main {
     mod fixture;
+    mod live;
     mod peer;
     mod questions;
     mod sync;

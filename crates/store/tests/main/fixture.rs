@@ -8,6 +8,7 @@ use tulpar_core::event::{Because, Blame, Event, Outcome, Placement, Reason, Shar
 use tulpar_core::ids::{AttemptId, Digest, JobId, NodeId};
 use tulpar_core::job::{CommandLine, Ending, OutputFile, Record, Report, Usage};
 use tulpar_core::journal_line;
+use tulpar_core::live::{LiveLine, Seen};
 use tulpar_core::resources::Request;
 use tulpar_core::units::Timestamp;
 use tulpar_store::{JobNames, Store, Synced};
@@ -46,6 +47,12 @@ impl Runs {
 
     pub(crate) fn record(&self, run: &str, record: &Record) {
         self.append(run, "records.jsonl", format!("{}\n", serde_json::to_string(record).unwrap()).as_bytes());
+    }
+
+    pub(crate) fn look(&self, run: &str, at: Timestamp, attempt: AttemptId, seen: Seen) {
+        let mut bytes = Vec::new();
+        LiveLine::new(at, attempt, seen).write(&mut bytes);
+        self.append(run, "samples.jsonl", &bytes);
     }
 
     pub(crate) fn append(&self, run: &str, file: &str, bytes: &[u8]) {

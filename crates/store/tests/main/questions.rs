@@ -5,7 +5,7 @@ use serde_json::json;
 use std::collections::BTreeMap;
 use tulpar_core::event::{Event, Outcome};
 use tulpar_core::ids::{Digest, JobId};
-use tulpar_store::{JobFilter, Store, StoreError, Wanted};
+use tulpar_store::{JobFilter, JobSort, Store, StoreError, Wanted};
 
 fn eventful_store() -> (Runs, Store) {
     let runs = Runs::new();
@@ -69,6 +69,36 @@ fn jobs_are_listed_by_state_set_and_name() {
     assert_eq!(list(JobFilter { set, limit: Some(1), ..Default::default() }), [row(0, "train[n=0]", "done")]);
     let name = Some("train[n=1]".to_owned());
     assert_eq!(list(JobFilter { name, ..Default::default() }), [row(1, "train[n=1]", "done")]);
+}
+
+#[test]
+fn a_page_of_jobs_is_sorted_filtered_and_counted() {
+    let (_runs, store) = eventful_store();
+    let page = |filter: JobFilter| -> (Vec<u32>, u64) {
+        let jobs = store.jobs("galaxy-1", &filter).unwrap();
+        (jobs.iter().map(|job| job.job.0).collect(), store.count_jobs("galaxy-1", &filter).unwrap())
+    };
+    let sorted = |sort, descending| page(JobFilter { sort, descending, ..Default::default() }).0;
+    assert_eq!(sorted(JobSort::Job, true), [4, 3, 2, 1, 0]);
+    assert_eq!(sorted(JobSort::Name, false), [3, 4, 0, 1, 2]);
+    assert_eq!(sorted(JobSort::Wall, true), [2, 0, 1, 3, 4], "what never ran comes last");
+    assert_eq!(sorted(JobSort::Wall, false), [0, 2, 1, 3, 4]);
+    assert_eq!(sorted(JobSort::Attempts, true), [0, 2, 1, 3, 4]);
+    assert_eq!(sorted(JobSort::State, false), [0, 1, 2, 3, 4]);
+    let contains = Some("TRAIN[".to_owned());
+    let filter = JobFilter { contains, offset: 1, limit: Some(1), sort: JobSort::Memory, ..Default::default() };
+    assert_eq!(page(filter), (vec![2], 3));
+    let filter = JobFilter { contains: Some("%".into()), ..Default::default() };
+    assert_eq!(page(filter), (vec![], 0));
+    let filter = JobFilter { states: vec!["done".into()], set: Some("train".into()), ..Default::default() };
+    assert_eq!(page(filter), (vec![0, 1], 2));
+    assert_eq!(page(JobFilter { offset: 3, ..Default::default() }), (vec![3, 4], 5));
+    let slow: Vec<_> = store.slowest("galaxy-1", 5).unwrap().iter().map(|job| (job.job.0, job.wall_us)).collect();
+    assert_eq!(slow, [(2, Some(600)), (0, Some(200))]);
+    let failed = store.failed_attempts("galaxy-1", 5).unwrap();
+    let mut failed: Vec<_> = failed.iter().map(|try_| (try_.job.0, try_.n, try_.ending.clone().unwrap())).collect();
+    failed.sort();
+    assert_eq!(failed, [(0, 1, "memory".to_owned()), (2, 1, "exit".to_owned())]);
 }
 
 #[test]
@@ -176,6 +206,7 @@ fn answers_become_json() {
     assert_eq!(
         text,
         json!({"job": 1, "name": "train[n=1]", "set": "train", "state": "done", "since": 3_000_000, "attempts": 0,
-            "why": null, "key": "02".repeat(32), "reused_from": "old-1", "blame": null, "because": null})
+            "why": null, "key": "02".repeat(32), "reused_from": "old-1", "blame": null, "because": null,
+            "started": null, "wall_us": null, "cpu_us": null, "peak_rss": null})
     );
 }

@@ -18,6 +18,7 @@ fn everything(store: &Store) -> String {
         }
         text += &serde_json::to_string(&store.outputs(&run.name, None).unwrap()).unwrap();
         text += &serde_json::to_string(&store.sets(&run.name).unwrap()).unwrap();
+        text += &serde_json::to_string(&store.usage_over_time(&run.name, 100).unwrap()).unwrap();
     }
     text
 }
