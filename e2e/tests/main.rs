@@ -3,6 +3,7 @@
 mod main {
     mod condor;
     mod condor_runs;
+    mod condor_ways;
     mod dry_run;
     mod event_log;
     mod executor_text;

@@ -2,7 +2,7 @@
 
 use crate::main::harness::{Pool, Project, campaign, until};
 
-const DIAMOND: &str = "workflow: diamond
+pub(crate) const DIAMOND: &str = "workflow: diamond
 data: {words: words.txt}
 tasks:
   top:
@@ -36,7 +36,7 @@ fn numbers(count: u32) -> String {
 }
 
 /// How often each kind of entry stands in the event log of a run.
-fn logged(project: &Project<'_>, run: &str, kind: &str) -> usize {
+pub(crate) fn logged(project: &Project<'_>, run: &str, kind: &str) -> usize {
     let log = project.read(&format!(".tulpar/runs/{run}/queue/events.log"));
     log.lines().filter(|line| line.starts_with(&format!("{kind} ("))).count()
 }

@@ -16,7 +16,9 @@ pub const OURS: &str = "Tulpar: ";
 
 /// The reason in HTCondor's words, and ours about what to do. Codes are those of the attribute `HoldReasonCode`.
 pub fn read(code: i32, subcode: i32, reason: &str) -> Hold {
-    if code == 34 || reason.contains("memory usage exceeded") {
+    // Where nothing else limits memory, jobs and pools say `periodic_hold = MemoryUsage > RequestMemory`.
+    let by_policy = matches!(code, 3 | 26) && reason.contains("MemoryUsage");
+    if code == 34 || by_policy || reason.to_ascii_lowercase().contains("memory usage exceeded") {
         return Hold::Memory;
     }
     if matches!(code, 46 | 47) {
@@ -54,6 +56,8 @@ mod tests {
     #[test]
     fn memory_and_time_are_for_the_retry_policy_all_else_is_for_people() {
         assert_eq!(read(34, 0, "Error from slot1: memory usage exceeded request_memory"), Hold::Memory);
+        let policy = "The job attribute PeriodicHold expression 'MemoryUsage > RequestMemory' evaluated to TRUE";
+        assert_eq!(read(3, 0, policy), Hold::Memory);
         assert_eq!(read(47, 0, "The job exceeded allowed execute duration"), Hold::Time);
         let Hold::Person(words) = read(13, 2, "Transfer input files failure.") else { panic!("a person must look") };
         assert_eq!(

@@ -1,6 +1,7 @@
 //! The thread behind the executor: submits, follows the log, asks the queue where the log is silent.
 
 mod observe;
+mod rounds;
 
 use super::describe::{Paths, Shape, VARIABLES, describe};
 use super::follow::Log;
@@ -10,6 +11,7 @@ use crate::executor::Observation;
 use crate::local::now;
 use crate::remote::{HarvestError, Remote, Sending};
 use crossbeam_channel::{Receiver, RecvTimeoutError, Sender};
+use rounds::Rounds;
 use std::collections::{BTreeMap, HashMap};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
@@ -26,9 +28,6 @@ const ASK_AFTER: Duration = Duration::from_secs(30);
 /// Pauses between tries while HTCondor does not answer.
 const FIRST_PAUSE: Duration = Duration::from_secs(1);
 const LONGEST_PAUSE: Duration = Duration::from_secs(30);
-/// Restarts after an error, and lost connections, that no job survives by itself.
-const MOST_ERRORS: u32 = 3;
-const MOST_DISCONNECTS: u32 = 5;
 /// A job that the queue lacks and the log says nothing of, so many looks long, is gone.
 const MOST_MISSES: u32 = 2;
 const TAIL_BYTES: usize = 4096;
@@ -41,8 +40,7 @@ struct Tracked {
     logged: bool,
     /// It was told to end so.
     told: Option<Ending>,
-    errors: u32,
-    disconnects: u32,
+    rounds: Rounds,
     misses: u32,
 }
 
@@ -59,6 +57,8 @@ pub(super) struct Work {
     log: Log,
     tracked: BTreeMap<AttemptId, Tracked>,
     jobs: HashMap<JobId, AttemptId>,
+    /// What goes round for ever, by what was heard since the last look, and why.
+    looping: BTreeMap<AttemptId, String>,
     waiting: Vec<Waiting>,
     removing: Vec<JobId>,
     /// Attempts of an earlier driver that are still to be found.
@@ -88,6 +88,7 @@ impl Work {
             log,
             tracked: BTreeMap::new(),
             jobs: HashMap::new(),
+            looping: BTreeMap::new(),
             waiting: Vec::new(),
             removing: Vec::new(),
             reconciling: None,

@@ -1,11 +1,12 @@
 //! What the event log says becomes of jobs, and what the queue says where the log is silent.
 
-use super::super::tools::{self, JobId};
-use super::{ASK_AFTER, MOST_DISCONNECTS, MOST_ERRORS, MOST_MISSES, Work};
+use super::super::tools;
+use super::rounds::Rounds;
+use super::{ASK_AFTER, MOST_MISSES, Work};
 use crate::executor::Observation;
 use std::collections::HashMap;
 use std::time::Instant;
-use tulpar_core::htcondor::hold::{self, Hold, OURS};
+use tulpar_core::htcondor::hold::{self, Hold};
 use tulpar_core::htcondor::log::{Entry, Event};
 use tulpar_core::ids::AttemptId;
 use tulpar_core::job::Ending;
@@ -20,6 +21,7 @@ impl Work {
                 for entry in entries {
                     self.take(&entry);
                 }
+                self.hold_loops();
             }
             Err(error) => {
                 let path = self.log.path().display().to_string();
@@ -45,10 +47,7 @@ impl Work {
         let Some(tracked) = self.tracked.get_mut(&attempt) else { return };
         tracked.misses = 0;
         match &entry.event {
-            Event::Execute { .. } => {
-                tracked.disconnects = 0;
-                self.tell(Observation::Started(attempt));
-            }
+            Event::Execute { .. } => self.tell(Observation::Started(attempt)),
             Event::Evicted { .. } => self.tell(Observation::Released(attempt)),
             Event::Terminated { exit, .. } => self.harvest(attempt, Some(exit)),
             Event::Aborted { .. } => {
@@ -56,31 +55,38 @@ impl Work {
                 self.forget(attempt);
                 self.end(attempt, ending);
             }
-            Event::Held { reason, code, subcode } => self.held(attempt, *code, *subcode, reason),
-            Event::Released { .. } => self.tell(Observation::Released(attempt)),
+            Event::Held { reason, code, subcode } => {
+                tracked.rounds = Rounds::default();
+                self.looping.remove(&attempt);
+                self.held(attempt, *code, *subcode, reason);
+            }
+            Event::Released { .. } => {
+                tracked.rounds = Rounds::default();
+                self.tell(Observation::Released(attempt));
+            }
             Event::RemoteError { text, .. } => {
-                tracked.errors += 1;
-                if tracked.errors == MOST_ERRORS {
-                    let reason = format!("{OURS}started {MOST_ERRORS} times and failed each time: {text}");
-                    self.hold(id, &reason);
+                if let Some(reason) = tracked.rounds.failed(text) {
+                    self.looping.insert(attempt, reason);
                 }
             }
             Event::Disconnected { reason, .. } => {
-                tracked.disconnects += 1;
-                if tracked.disconnects == MOST_DISCONNECTS {
-                    let reason = format!("{OURS}its connection was lost {MOST_DISCONNECTS} times: {reason}");
-                    self.hold(id, &reason);
+                if let Some(reason) = tracked.rounds.disconnected(entry.time, reason) {
+                    self.looping.insert(attempt, reason);
                 }
             }
             _ => {}
         }
     }
 
-    /// It would go on for ever: a person must look.
-    fn hold(&mut self, id: JobId, reason: &str) {
-        let reason = reason.replace('\n', " ");
-        if let Err(error) = tools::hold(id, &reason) {
-            self.tell(Observation::Warning(format!("job {}.{} should be held ({reason}), but {error}", id.0, id.1)));
+    /// They would go on for ever: a person must look. What the log says was held since is left alone.
+    fn hold_loops(&mut self) {
+        for (attempt, reason) in std::mem::take(&mut self.looping) {
+            let Some(id) = self.tracked.get(&attempt).and_then(|tracked| tracked.id) else { continue };
+            let reason = reason.replace('\n', " ");
+            if let Err(error) = tools::hold(id, &reason) {
+                let words = format!("job {}.{} should be held ({reason}), but {error}", id.0, id.1);
+                self.tell(Observation::Warning(words));
+            }
         }
     }
 

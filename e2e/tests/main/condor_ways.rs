@@ -1,0 +1,105 @@
+//! What a site's own lines, files and limits make of a workflow on a real HTCondor pool: shared folders, bundles of
+//! short tasks, holds for memory, and loops that HTCondor itself never ends.
+
+use crate::main::condor_runs::{DIAMOND, logged};
+use crate::main::harness::{Pool, Project, until};
+
+const ONE: &str = "workflow: round\ntasks:\n  one: {out: {o: o.txt}, run: \"echo done > {o}\"}\n";
+
+fn queued(project: &Project<'_>, run: &str) -> String {
+    let mine = format!("TulparRun == \"{}\"", project.folder.join(".tulpar/runs").join(run).display());
+    project.run(&["condor_q", "-constraint", &mine, "-af", "ClusterId", "JobStatus"]).good()
+}
+
+/// Answers as a plug-in should, moves nothing, and says what HTCondor cannot read.
+const BAD_PLUGIN: &str = "#!/bin/sh
+if [ \"$1\" = -classad ]; then
+  echo 'MultipleFileSupport = true'; echo 'PluginVersion = \"1\"'; echo 'PluginType = \"FileTransfer\"'
+  echo 'SupportedMethods = \"bad\"'
+  exit 0
+fi
+while [ $# -gt 0 ]; do [ \"$1\" = -outfile ] && echo 'TransferSuccess = true' > \"$2\"; shift; done
+";
+
+#[test]
+fn a_job_that_loses_its_connection_for_ever_is_held_with_the_reason() {
+    let Some(pool) = Pool::condor() else { return };
+    let project = pool.project("round");
+    project.write("bad", BAD_PLUGIN);
+    let plugin = project.folder.join("bad").display().to_string();
+    project.write(
+        "catalogue.yaml",
+        &format!(
+            "sites:\n  pool: {{kind: htcondor, submit: {{transfer_plugins: \"bad={plugin}\", output_destination: \"bad://x/\"}}}}\n"
+        ),
+    );
+    project.write("workflow.yaml", ONE);
+    let running = project.start(&["run", "--site", "pool"]);
+    until("status says held", || project.tulpar(&["status"]).stdout.contains("held"));
+    let why = project.tulpar(&["explain", "one"]).good();
+    assert!(
+        why.contains("its connection was lost 5 times")
+            && why.contains("transfer output failed")
+            && why.contains("condor_release"),
+        "{why}"
+    );
+    assert_eq!(logged(&project, "round-1", "012"), 1);
+    running.signal("TERM");
+    running.wait();
+    until("it is out of the queue", || queued(&project, "round-1").trim().is_empty());
+}
+
+#[test]
+fn workers_that_see_the_folder_are_sent_nothing() {
+    let Some(pool) = Pool::condor() else { return };
+    let project = pool.project("shared");
+    // Data is shown by symbolic links, results by other names of the same file.
+    let shared = DIAMOND
+        .replace("run: tr", "run: test -L {words} && tr")
+        .replace("run: head", "run: test $(stat -c %h {upper}) -gt 1 && pwd && head");
+    project.write("workflow.yaml", &shared);
+    project.write("words.txt", "hello\nworld\n");
+    project.write("catalogue.yaml", "sites:\n  pool: {kind: htcondor, data: sharedfs}\n");
+    project.tulpar(&["run", "--site", "pool"]).good();
+    assert_eq!(project.read("results/all.txt"), "HELLO\nWORLD\nmore\n");
+    assert_eq!(logged(&project, "diamond-1", "005"), 4);
+    assert_eq!(logged(&project, "diamond-1", "040"), 0, "HTCondor has moved files");
+    let place = project.tulpar(&["logs", "left"]).good();
+    assert!(place.contains(&project.folder.display().to_string()), "it ran in the shared folder: {place}");
+}
+
+#[test]
+fn short_tasks_share_jobs_of_about_the_time_that_was_said() {
+    let Some(pool) = Pool::condor() else { return };
+    let project = pool.project("bundles");
+    project.write(
+        "workflow.yaml",
+        "workflow: short\ntasks:\n  each:\n    for: {i: 1..24}\n    runtime: 5 s\n    out: {o: \"o-{i}.txt\"}\n    run: echo {i} > {o}\n  \
+         all:\n    in: [each.o]\n    out: {list: all.txt}\n    run: xargs cat < {o.list} | sort -n > {list}\n",
+    );
+    project.tulpar(&["run", "--site", "condor", "--cluster", "runtime=1min"]).good();
+    let numbers: String = (1..=24).map(|number| format!("{number}\n")).collect();
+    assert_eq!(project.read("results/all.txt"), numbers);
+    assert_eq!(logged(&project, "short-1", "005"), 3, "two bundles of a minute and the last task");
+}
+
+#[test]
+fn a_hold_for_memory_asks_for_more_and_goes_on() {
+    let Some(pool) = Pool::condor() else { return };
+    let project = pool.project("memory");
+    // No control groups here, so HTCondor's own code for it (34) never comes; this is what pools without them are told to write.
+    project.write(
+        "catalogue.yaml",
+        "sites:\n  pool: {kind: htcondor, submit: {periodic_hold: \"MemoryUsage * 4 > RequestMemory\"}}\n",
+    );
+    project.write(
+        "workflow.yaml",
+        "workflow: large\ntasks:\n  fill:\n    memory: 900 MB\n    retry: {times: 2, on: [out_of_memory], memory: x2}\n    out: {o: o.txt}\n    \
+         run: |\n      python3 -c 'import time; x = b\"x\" * 300000000; time.sleep(8); print(len(x))' > {o}\n",
+    );
+    project.tulpar(&["run", "--site", "pool"]).good();
+    assert_eq!(project.read("results/o.txt"), "300000000\n");
+    assert_eq!((logged(&project, "large-1", "012"), logged(&project, "large-1", "005")), (1, 1));
+    let story = project.tulpar(&["explain", "fill"]).good();
+    assert!(story.contains("memory"), "{story}");
+}
