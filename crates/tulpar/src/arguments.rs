@@ -86,8 +86,8 @@ pub(crate) enum Verb {
     Sites(SitesArguments),
     /// Copy files between folders, servers and object stores, with checks
     Transfer(TransferArguments),
-    /// Serve a folder over HTTP, for staging
-    Serve(ServeArguments),
+    /// Share a folder over HTTP, for staging
+    Share(ShareArguments),
     /// Print the JSON Schema of workflow files, for editors
     Schema {
         /// That of catalogues instead
@@ -503,7 +503,7 @@ pub(crate) enum Links {
 }
 
 #[derive(Debug, Args)]
-pub(crate) struct ServeArguments {
+pub(crate) struct ShareArguments {
     /// The folder; nothing outside of it can be reached
     #[arg(value_name = "DIR")]
     pub(crate) root: PathBuf,

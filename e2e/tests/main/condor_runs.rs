@@ -276,7 +276,7 @@ fn jobs_pull_from_a_staging_server_and_push_to_it() {
          pool: {kind: htcondor, data: nonsharedfs, staging: head}\n",
     );
     project.write("config/tulpar/secrets/TULPAR_STAGING_TOKEN", "let-me-in\n");
-    let server = project.start(&["serve", "scratch", "--address", "127.0.0.1:18431", "--token-file", "token"]);
+    let server = project.start(&["share", "scratch", "--address", "127.0.0.1:18431", "--token-file", "token"]);
     project.tulpar(&["run", "--site", "pool"]).good();
     assert_eq!(project.read("results/all.txt"), "HELLO\nWORLD\nmore\n");
     let parcels = project.run(&["sh", "-c", "cat .tulpar/runs/diamond-1/queue/*.items"]).good();

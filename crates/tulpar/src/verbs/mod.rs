@@ -25,7 +25,7 @@ mod prepare;
 mod report;
 mod run;
 mod runs;
-mod serve;
+mod share;
 mod simulate;
 mod sites;
 mod status;
@@ -70,7 +70,7 @@ pub(crate) fn run(arguments: Arguments) -> Result<ExitCode, Failure> {
         Verb::Gc(gc) => gc::gc(folder, &gc),
         Verb::Sites(sites) => sites::sites(folder, &sites),
         Verb::Transfer(transfer) => transfer::transfer(folder, &transfer),
-        Verb::Serve(serve) => serve::serve(folder, &serve),
+        Verb::Share(share) => share::share(folder, &share),
         Verb::Drive { run, launch } => run::drive_detached(folder, &run, &launch),
         Verb::SubWorkflow(arguments) => subworkflow::run(&arguments),
         Verb::Guard { run } => {

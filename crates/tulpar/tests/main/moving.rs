@@ -1,4 +1,4 @@
-//! `serve` and `transfer`: a folder goes to a server and comes back; what fails is said and counted.
+//! `share` and `transfer`: a folder goes to a server and comes back; what fails is said and counted.
 
 use super::harness::Scene;
 use std::io::{BufRead, BufReader, Read};
@@ -12,7 +12,7 @@ fn a_folder_goes_to_a_server_and_comes_back() {
     scene.write("token", "hush\n");
     std::fs::create_dir(scene.path("staging")).unwrap();
     let mut server = Command::new(env!("CARGO_BIN_EXE_tulpar"))
-        .args(["serve", "staging", "--token-file", "token", "--throttle", "100MB/s", "--latency", "1ms"])
+        .args(["share", "staging", "--token-file", "token", "--throttle", "100MB/s", "--latency", "1ms"])
         .current_dir(scene.path(""))
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())

@@ -131,7 +131,7 @@ impl Served {
     fn start(scene: &Scene, folder: &str, token: Option<&str>) -> Self {
         use std::io::BufRead;
         std::fs::create_dir_all(scene.path(folder)).unwrap();
-        let mut words = vec!["serve".to_owned(), scene.path(folder).display().to_string()];
+        let mut words = vec!["share".to_owned(), scene.path(folder).display().to_string()];
         if let Some(token) = token {
             std::fs::write(scene.home("token"), token).unwrap();
             words.extend(["--token-file".to_owned(), scene.home("token").display().to_string()]);

@@ -1,6 +1,6 @@
-//! `tulpar serve DIR`: a folder over HTTP until Ctrl-C. Its URL goes to stdout, so that a script can read it.
+//! `tulpar share DIR`: a folder over HTTP until Ctrl-C. Its URL goes to stdout, so that a script can read it.
 
-use crate::arguments::ServeArguments;
+use crate::arguments::ShareArguments;
 use crate::failure::{Exit, Failure};
 use crate::print;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
@@ -10,7 +10,7 @@ use std::process::ExitCode;
 use tulpar_core::units::{Bytes, parse_bandwidth, parse_duration};
 use tulpar_transfer::{Secret, ServeOptions, Server};
 
-pub(crate) fn serve(folder: Option<&Path>, arguments: &ServeArguments) -> Result<ExitCode, Failure> {
+pub(crate) fn share(folder: Option<&Path>, arguments: &ShareArguments) -> Result<ExitCode, Failure> {
     let root = folder.map_or_else(|| arguments.root.clone(), |folder| folder.join(&arguments.root));
     if !root.is_dir() {
         return Err(Failure::usage_with(format!("{} is no folder", root.display()), "name a folder that is there"));
@@ -36,7 +36,7 @@ pub(crate) fn serve(folder: Option<&Path>, arguments: &ServeArguments) -> Result
         hint: Some("another program may use the port; port 0 takes any that is free".to_owned()),
     })?;
     print::line(&server.url().to_string());
-    print::note(&format!("Serving {}. Ctrl-C ends it.", root.display()));
+    print::note(&format!("Sharing {}. Ctrl-C ends it.", root.display()));
     if open && !server.address().ip().is_loopback() {
         print::note(
             "Whoever reaches this address may read the files, and change them unless --read-only is given. Use --token-file.",
