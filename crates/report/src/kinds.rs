@@ -112,7 +112,7 @@ pub(crate) fn by_program(plan: &Plan) -> (Vec<String>, Vec<u32>) {
 }
 
 /// `stage_in_local_3_0` and `stage_in_local_3_1` are one kind when there are too many.
-fn without_numbers(names: &[String], of: &[u32]) -> (Vec<String>, Vec<u32>) {
+pub(crate) fn without_numbers(names: &[String], of: &[u32]) -> (Vec<String>, Vec<u32>) {
     let short = |name: &String| {
         let digits = |letter: char| letter.is_ascii_digit() || matches!(letter, '_' | '-' | '.');
         match name.trim_end_matches(digits) {

@@ -9,6 +9,7 @@ mod export;
 mod forecast;
 mod html;
 mod kinds;
+pub mod live;
 mod markdown;
 mod summary;
 mod timeline;

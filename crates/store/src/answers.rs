@@ -36,6 +36,8 @@ pub struct RunAnswer {
 pub struct JobFilter {
     pub states: Vec<String>,
     pub set: Option<String>,
+    /// Of any of these task sets.
+    pub sets: Option<Vec<String>>,
     /// The whole name.
     pub name: Option<String>,
     /// Part of the name, small and large letters alike.

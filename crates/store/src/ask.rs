@@ -117,12 +117,12 @@ impl Store {
         })
     }
 
-    fn row(&self, name: &str) -> Result<RunRow, StoreError> {
+    pub(crate) fn row(&self, name: &str) -> Result<RunRow, StoreError> {
         let row = self.answer(|sql| rows::read_run(sql, name))?;
         row.ok_or_else(|| StoreError::NoSuchRun(name.to_owned()))
     }
 
-    fn answer<T>(&self, ask: impl FnOnce(&Connection) -> rusqlite::Result<T>) -> Result<T, StoreError> {
+    pub(crate) fn answer<T>(&self, ask: impl FnOnce(&Connection) -> rusqlite::Result<T>) -> Result<T, StoreError> {
         ask(&self.connection).map_err(|cause| self.sql(cause))
     }
 }

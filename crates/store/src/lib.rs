@@ -9,6 +9,7 @@ mod answers;
 mod ask;
 mod ingest;
 mod lines;
+mod page;
 mod project;
 mod rows;
 mod schema;
@@ -21,6 +22,7 @@ pub use answers::{
     StoryEvent, UsageColumn, Wanted,
 };
 pub use ingest::Synced;
+pub use page::{Bars, Cells, JobLine, letter};
 
 use rusqlite::Connection;
 use std::io;

@@ -1,5 +1,6 @@
 //! Moves files between places: fast, checked, all or nothing. Local files (reflink, hard link, symlink, copy), HTTP(S),
-//! ssh, S3, Pelican and plug-ins behind one list of [`Transfer`]s; and a small HTTP server for a staging folder.
+//! ssh, S3, Pelican and plug-ins behind one list of [`Transfer`]s; and small HTTP servers for a staging
+//! folder and for pages.
 //!
 //! It knows nothing of workflows, jobs and sites, and no other Tulpar crate. Threads that wait, no runtime.
 
@@ -24,7 +25,7 @@ mod types;
 pub use credentials::{Credentials, Keys, Secret};
 pub use error::{ErrorKind, TransferError};
 pub use location::{BadLocation, Location, Url};
-pub use server::{ServeOptions, Server};
+pub use server::{Answer, AnswerBody, Asked, Handler, Pages, ServeOptions, Server, Stream};
 pub use session::{Entry, Transfers};
 pub use types::{How, LinkMode, Moved, Options, Progress, Sha256Digest, Transfer};
 

@@ -86,6 +86,8 @@ pub(crate) enum Verb {
     Sites(SitesArguments),
     /// Copy files between folders, servers and object stores, with checks
     Transfer(TransferArguments),
+    /// Show the runs of this folder in a browser, live
+    Serve(ServeArguments),
     /// Share a folder over HTTP, for staging
     Share(ShareArguments),
     /// Print the JSON Schema of workflow files, for editors
@@ -500,6 +502,17 @@ pub(crate) enum Links {
     HardLink,
     Symlink,
     Copy,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ServeArguments {
+    /// Where to listen; port 0 takes any that is free
+    #[arg(long, value_name = "HOST:PORT", default_value = "127.0.0.1:8230")]
+    pub(crate) address: String,
+    /// A file whose first line is the token that every request must show (default: none on this machine's own
+    /// addresses, else a new one, printed with the address)
+    #[arg(long, value_name = "FILE")]
+    pub(crate) token_file: Option<PathBuf>,
 }
 
 #[derive(Debug, Args)]

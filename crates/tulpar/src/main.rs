@@ -2,6 +2,7 @@
 
 mod ancestry;
 mod arguments;
+mod by_hand;
 mod changes;
 mod conditions;
 mod earlier;
@@ -11,6 +12,7 @@ mod failure;
 mod findings;
 mod forecast;
 mod history;
+mod page;
 mod pilots;
 mod planning;
 mod prediction;

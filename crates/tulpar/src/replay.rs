@@ -96,7 +96,6 @@ impl Replayed {
 
     /// Takes in what the journal says since the last look; whether there was anything. Every event is looked at after
     /// it was applied.
-    #[allow(dead_code)] // the live views, which come next
     pub(crate) fn advance(&mut self, mut each: impl FnMut(&Engine, &Entry)) -> Result<bool, Failure> {
         // As in `open_with`: asked first.
         self.driver = journal::writer(&self.folder.journal());

@@ -79,7 +79,7 @@ impl Store {
 
 /// Whether all jobs are meant: then the table itself has them in their order.
 fn narrow(filter: &JobFilter) -> bool {
-    filter.states.is_empty() && filter.set.is_none() && filter.contains.is_none()
+    filter.states.is_empty() && filter.set.is_none() && filter.sets.is_none() && filter.contains.is_none()
 }
 
 fn condition(run: i64, filter: &JobFilter) -> (String, Vec<Sql>) {
@@ -92,6 +92,10 @@ fn condition(run: i64, filter: &JobFilter) -> (String, Vec<Sql>) {
     if let Some(set) = &filter.set {
         which += " AND task_set = ?";
         values.push(Sql::Text(set.clone()));
+    }
+    if let Some(sets) = &filter.sets {
+        which += " AND task_set IN (SELECT value FROM json_each(?))";
+        values.push(Sql::Text(serde_json::to_string(sets).unwrap_or_default()));
     }
     if let Some(name) = &filter.name {
         which += " AND name = ?";

@@ -2,6 +2,7 @@
 //! go from the kernel to the kernel.
 
 use super::Shared;
+use super::listener::Books;
 use super::request::{Bad, Method, Request, range};
 use crate::date;
 use crate::error::{ErrorKind, TransferError};
@@ -17,27 +18,22 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 /// A connection on which nothing happens for so long is closed.
-const IDLE: Duration = Duration::from_secs(75);
+pub(super) const IDLE: Duration = Duration::from_secs(75);
 /// Files up to this size are read into the answer; larger ones are sent by the kernel.
 const SMALL: u64 = 128 << 10;
 /// Gathered answers leave when they are as large as this, or when no request waits.
 const GATHERED: usize = 256 << 10;
 const THROTTLED: usize = 64 << 10;
 /// A body that nobody wants is read up to this size, so that the answer arrives before the connection ends.
-const UNWANTED: u64 = 16 << 20;
+pub(super) const UNWANTED: u64 = 16 << 20;
 
-pub(super) fn turn_away(mut socket: TcpStream) {
-    let _ = socket.write_all(
-        b"HTTP/1.1 503 Service Unavailable\r\nRetry-After: 1\r\nContent-Length: 0\r\nConnection: close\r\n\r\n",
-    );
-}
-
-pub(super) fn connection(socket: TcpStream, shared: &Shared) {
+pub(super) fn connection(socket: TcpStream, shared: &Shared, books: &Books) {
     let _ = socket.set_nodelay(true);
     let _ = socket.set_read_timeout(Some(IDLE));
     let _ = socket.set_write_timeout(Some(IDLE));
+    let wire = Wire::new(socket);
     let mut connection =
-        Connection { wire: Wire::new(socket), out: Vec::with_capacity(GATHERED), shared, folder: None, keep: true };
+        Connection { wire, out: Vec::with_capacity(GATHERED), shared, books, folder: None, keep: true };
     // An error here is the other side going away: there is nobody left to tell.
     let _ = connection.run();
     let _ = connection.wire.stream.shutdown(Shutdown::Both);
@@ -47,6 +43,7 @@ struct Connection<'a> {
     wire: Wire<TcpStream>,
     out: Vec<u8>,
     shared: &'a Shared,
+    books: &'a Books,
     /// The folder of the last PUT: the next one is likely to go there too.
     folder: Option<(String, Arc<OwnedFd>)>,
     keep: bool,
@@ -55,7 +52,7 @@ struct Connection<'a> {
 impl Connection<'_> {
     fn run(&mut self) -> io::Result<()> {
         let mut arrived = Instant::now();
-        while self.keep && !self.shared.stopping.load(Ordering::Relaxed) {
+        while self.keep && !self.books.is_stopping() {
             let mut waited = false;
             if !self.wire.has_head() {
                 self.flush()?;
@@ -103,7 +100,7 @@ impl Connection<'_> {
         self.keep = request.keep;
         if let Some(token) = &self.shared.options.token {
             let shown = request.authorization.as_deref().and_then(|text| text.strip_prefix("Bearer ")).unwrap_or("");
-            if !same(shown.trim().as_bytes(), token.expose().as_bytes()) {
+            if !token.is(shown.trim()) {
                 return self.decline(
                     &mut request,
                     401,
@@ -375,19 +372,13 @@ impl Connection<'_> {
     }
 }
 
-/// Takes as long whatever is shown, so that time tells nothing about the token.
-fn same(shown: &[u8], token: &[u8]) -> bool {
-    let differ =
-        token.iter().enumerate().fold(0, |sum, (place, byte)| sum | byte ^ shown.get(place).copied().unwrap_or(0));
-    differ == 0 && shown.len() == token.len()
-}
-
-fn reason(status: u16) -> &'static str {
+pub(super) fn reason(status: u16) -> &'static str {
     match status {
         200 => "OK",
         201 => "Created",
         204 => "No Content",
         206 => "Partial Content",
+        303 => "See Other",
         304 => "Not Modified",
         400 => "Bad Request",
         401 => "Unauthorized",
@@ -398,6 +389,7 @@ fn reason(status: u16) -> &'static str {
         411 => "Length Required",
         416 => "Range Not Satisfiable",
         422 => "Unprocessable Content",
+        421 => "Misdirected Request",
         431 => "Request Header Fields Too Large",
         507 => "Insufficient Storage",
         _ => "Internal Server Error",

@@ -25,6 +25,7 @@ mod prepare;
 mod report;
 mod run;
 mod runs;
+mod serve;
 mod share;
 mod simulate;
 mod sites;
@@ -35,7 +36,9 @@ mod together;
 mod transfer;
 
 pub(crate) use drill::DrillArguments;
+pub(crate) use runs::standing;
 pub(crate) use simulate::site::model as modelled;
+pub(crate) use story::words as story_words;
 
 use crate::arguments::{Arguments, Verb};
 use crate::failure::Failure;
@@ -70,6 +73,7 @@ pub(crate) fn run(arguments: Arguments) -> Result<ExitCode, Failure> {
         Verb::Gc(gc) => gc::gc(folder, &gc),
         Verb::Sites(sites) => sites::sites(folder, &sites),
         Verb::Transfer(transfer) => transfer::transfer(folder, &transfer),
+        Verb::Serve(serve) => serve::serve(folder, &serve),
         Verb::Share(share) => share::share(folder, &share),
         Verb::Drive { run, launch } => run::drive_detached(folder, &run, &launch),
         Verb::SubWorkflow(arguments) => subworkflow::run(&arguments),

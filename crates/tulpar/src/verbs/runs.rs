@@ -102,7 +102,8 @@ fn view(store: &Store, folder: &RunFolder) -> Result<RunView, Failure> {
     })
 }
 
-fn standing(answer: Option<&RunAnswer>, driver: Option<u32>) -> Standing {
+/// How a run stands, from what the store says and whether a driver lives.
+pub(crate) fn standing(answer: Option<&RunAnswer>, driver: Option<u32>) -> Standing {
     match (answer.and_then(|answer| answer.outcome.as_deref()), driver) {
         (Some("done"), _) => Standing::Done,
         (Some("failed"), _) => Standing::Failed,

@@ -49,7 +49,7 @@ pub(crate) fn share(folder: Option<&Path>, arguments: &ShareArguments) -> Result
     Ok(Exit::Done.into())
 }
 
-fn token(path: &Path) -> Result<Secret, Failure> {
+pub(super) fn token(path: &Path) -> Result<Secret, Failure> {
     let text = std::fs::read_to_string(path).map_err(|source| Failure::Read { path: path.to_owned(), source })?;
     match text.lines().next().map(str::trim) {
         Some(token) if !token.is_empty() => Ok(Secret::new(token)),

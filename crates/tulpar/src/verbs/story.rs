@@ -109,7 +109,8 @@ fn place(replayed: &Replayed, placement: &Placement) -> String {
     parts.join(", ")
 }
 
-fn words(replayed: &Replayed, entry: &Entry) -> String {
+/// An event in words.
+pub(crate) fn words(replayed: &Replayed, entry: &Entry) -> String {
     match &entry.event {
         Event::RunStarted { version, .. } => format!("the run started, with Tulpar {version}"),
         Event::RunResumed { version } => format!("the run was resumed, with Tulpar {version}"),

@@ -31,6 +31,7 @@ fn the_help_of_every_verb_is_as_it_was() {
         "gc",
         "sites",
         "transfer",
+        "serve",
         "share",
         "schema",
         "completion",

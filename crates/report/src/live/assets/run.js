@@ -1,0 +1,265 @@
+// One run: how it stands, what failed, and its parts under tabs with addresses of their own.
+
+import { h, jobPath, link, replace, runPath, say } from './dom.js';
+import { api, get, now, repeating } from './server.js';
+import { BLAME, badge, bytes, counted, duration, ending, legend, moment, number, plural, settled, shown, stack, stateName, STATES, took } from './words.js';
+import { table } from './table.js';
+import { graph } from './graph.js';
+import { cells } from './cells.js';
+import { gantt } from './gantt.js';
+import { usage } from './chart.js';
+
+const TABS = [['', 'Overview'], ['timeline', 'Timeline'], ['usage', 'Usage'], ['jobs', 'Jobs'], ['data', 'Data'], ['site', 'Site']];
+const PARTS = { '': overview, timeline, usage: usagePart, jobs, data, site };
+
+export function run(main, name, tab) {
+  let seen = null;
+  let part = null;
+  let partTab = null;
+  const head = h('div');
+  const tabs = h('nav', { class: 'tabs', 'aria-label': 'Parts of the run' });
+  const body = h('div');
+  replace(main, head, tabs, body);
+
+  const ask = repeating(async () => {
+    seen = await get(api(name));
+    draw();
+  }, 1000, (error) => seen ?? replace(body, h('p', { class: 'note' }, error.message)));
+  ask();
+
+  function draw() {
+    headline(head, seen);
+    replace(tabs, TABS.map(([path, title]) => h('a', { href: path ? runPath(name, path) : runPath(name), 'aria-current': path === tab ? 'page' : null }, title)));
+    if (partTab !== tab || !part) {
+      part?.leave?.();
+      body.replaceChildren();
+      part = (PARTS[tab] ?? overview)(body, seen);
+      partTab = tab;
+    } else part.update?.(seen);
+  }
+
+  const clock = setInterval(() => {
+    const element = head.querySelector('[data-took]');
+    if (element && seen?.standing === 'running') say(element, took(seen, now()));
+  }, 1000);
+
+  return {
+    move(_, next) {
+      tab = next;
+      if (seen) draw();
+    },
+    news(news) {
+      if (news.again || news.runs.some((run) => run.run === name)) ask();
+      if (news.gone?.includes(name)) replace(body, h('p', { class: 'note' }, 'This run was removed.'));
+    },
+    leave() {
+      clearInterval(clock);
+      ask.end();
+      part?.leave?.();
+    },
+  };
+}
+
+function headline(head, run) {
+  const counts = counted(run.states, run.reused, run);
+  const done = settled(counts);
+  const share = run.tasks > 0 ? Math.floor((100 * done) / run.tasks) : 0;
+  const fact = (title, words, attributes) => words && [h('div', null, h('dt', null, title), h('dd', attributes, words))];
+  replace(head,
+    h('h1', null, run.run, badge(run.standing), run.simulated && h('span', { class: 'state soft' }, 'simulated: nothing of it really ran')),
+    stack(counts, true),
+    legend(counts, (state) => `${runPath(run.run, 'jobs')}?state=${state}`),
+    h('dl', { class: 'facts' },
+      fact('progress', `${share} %, ${number(done)} of ${plural(run.tasks, 'task')}`),
+      fact(run.standing === 'running' ? 'runs for' : 'took', took(run, now()), { 'data-took': run.run }),
+      run.left_us != null && fact('left', `about ${duration(run.left_us)}`),
+      fact('started', run.simulated ? '' : moment(run.started)),
+      fact('workflow', `${run.workflow_name} (${run.workflow_file})`),
+      fact('site', run.site.name),
+      fact('mode', run.mode),
+      fact('resumed', run.resumed > 0 && plural(run.resumed, 'time')),
+    ),
+    run.standing === 'stopped' && h('p', { class: 'note' }, 'Its driver is gone (killed, or the machine went down). Go on with ', h('code', null, `tulpar resume ${run.run}`), '.'),
+    run.bad_lines > 0 && h('p', { class: 'note' }, `${plural(run.bad_lines, 'line')} of its journal could not be read; this is how things stood before.`),
+  );
+}
+
+export function failure(run, line) {
+  const why = line.state === 'held' ? `held by the site: ${line.held ?? ''}` : ending(line);
+  return h('article', { class: 'failure' },
+    h('h3', null, badge(line.state, ''), link(jobPath(run.run, line.job), line.name ?? `job ${line.job}`), h('span', { class: 'soft small' }, [line.node && `on ${line.node}`, line.attempts > 1 && `${line.attempts} attempts`].filter(Boolean).join(', '))),
+    h('p', null, h('strong', null, why), line.blame && [' To blame is ', BLAME[line.blame] ?? line.blame, '.']),
+    line.stderr_tail && h('pre', { 'aria-label': 'the last lines of stderr' }, line.stderr_tail.trimEnd()),
+  );
+}
+
+function overview(body, first) {
+  let run = first;
+  const failures = h('section', { id: 'failures' });
+  const picture = h('section');
+  const open = h('section', { class: 'hidden' });
+  const sets = h('section');
+  replace(body, failures, picture, open, sets);
+  const drawing = graph((set) => choose(set));
+  replace(picture, h('h2', null, 'Task sets'), drawing.element);
+  const rows = table({
+    label: 'Task sets',
+    columns: [
+      { title: 'task set', cell: (set) => link(`${runPath(run.run, 'jobs')}?set=${encodeURIComponent(set.name)}`, set.name) },
+      { title: 'tasks', number: true, cell: (set) => number(total(set)) },
+      { title: 'progress', cell: (set) => stack(counted(set.states, set.reused, run)) },
+      { title: 'mean time', number: true, cell: (set) => (set.attempts ? duration(set.wall_us / set.attempts) : '') },
+      { title: 'longest', number: true, late: true, cell: (set) => (set.attempts ? duration(set.longest_us) : '') },
+      { title: 'CPU', number: true, late: true, cell: (set) => (set.wall_us ? `${Math.round((100 * set.cpu_us) / set.wall_us)} %` : '') },
+      { title: 'peak memory', number: true, late: true, cell: (set) => (set.peak_rss ? bytes(set.peak_rss) : '') },
+      { title: 'read', number: true, late: true, cell: (set) => (set.attempts ? bytes(set.read_bytes) : '') },
+      { title: 'written', number: true, late: true, cell: (set) => (set.attempts ? bytes(set.write_bytes) : '') },
+    ],
+  });
+  replace(sets, rows.element);
+  let grid = null;
+  let chosen = null;
+
+  function choose(place) {
+    chosen = chosen === place ? null : place;
+    grid?.leave();
+    grid = null;
+    open.classList.toggle('hidden', chosen === null);
+    drawing.mark(chosen);
+    if (chosen === null) return;
+    const set = run.sets[chosen];
+    grid = cells(run, chosen);
+    replace(open, h('h2', null, set.name, h('span', { class: 'soft small' }, `  ${plural(total(set), 'task')}; choose one`)), grid.element);
+    open.scrollIntoView({ block: 'nearest', behavior: 'smooth' });
+  }
+
+  function update(next) {
+    run = next;
+    replace(failures, run.all_failures > 0 && [
+      h('h2', null, run.all_failures === 1 ? 'What went wrong' : `What went wrong (${number(run.all_failures)})`),
+      run.failures.map((line) => failure(run, line)),
+      run.all_failures > run.failures.length && h('p', null, link(`${runPath(run.run, 'jobs')}?state=failed`, `all ${number(run.all_failures)}`)),
+    ]);
+    drawing.update(run);
+    rows.show(run.sets.filter((set) => !set.unwanted).map((set) => ({ ...set, key: set.name })));
+    grid?.update(run);
+  }
+  update(first);
+  return { update, leave() { grid?.leave(); rows.leave(); drawing.leave(); } };
+}
+
+const total = (set) => Object.values(set.states).reduce((sum, count) => sum + count, 0);
+
+function timeline(body, run) {
+  const drawing = gantt(run);
+  replace(body, drawing.element);
+  return drawing;
+}
+
+function usagePart(body, run) {
+  const drawing = usage(run);
+  replace(body, drawing.element);
+  return drawing;
+}
+
+const LIMIT = 100;
+
+function jobs(body, first) {
+  let run = first;
+  let total = 0;
+  const query = () => new URLSearchParams(location.search);
+  const text = h('input', { type: 'search', placeholder: 'part of a name', 'aria-label': 'Filter by name', value: query().get('text'), oninput: () => set({ text: text.value, from: null }) });
+  const state = h('select', { 'aria-label': 'State', onchange: () => set({ state: state.value, from: null }) }, h('option', { value: '' }, 'every state'), STATES.map((one) => h('option', { value: one }, stateName(one))));
+  const kind = h('select', { 'aria-label': 'Task set', onchange: () => set({ set: kind.value, from: null }) }, h('option', { value: '' }, 'every task set'), run.sets.map((one) => h('option', { value: one.name }, one.name)));
+  const back = h('button', { type: 'button', onclick: () => set({ from: Math.max(0, from() - LIMIT) || null }) }, '← earlier');
+  const on = h('button', { type: 'button', onclick: () => set({ from: from() + LIMIT }) }, 'more →');
+  const where = h('span', { class: 'soft small', role: 'status' });
+  const rows = table({
+    label: 'Jobs',
+    empty: 'No job is like that.',
+    open: (line) => jobPath(run.run, line.job),
+    onsort: (sort) => set({ sort: sort.by, down: sort.down ? '1' : null, from: null }),
+    columns: [
+      { title: 'job', sort: 'name', cell: (line) => link(jobPath(run.run, line.job), line.name ?? `job ${line.job}`) },
+      { title: 'state', sort: 'state', nowrap: true, cell: (line) => badge(line.reused_from ? 'reused' : shown(line.state, run)) },
+      { title: 'tries', sort: 'attempts', number: true, late: true, cell: (line) => line.attempts || '' },
+      { title: 'time', sort: 'wall', number: true, cell: (line) => (line.state === 'running' && line.started && run.standing === 'running' ? duration(now() - line.started) : duration(line.wall_us)) },
+      { title: 'CPU', sort: 'cpu', number: true, late: true, cell: (line) => (line.wall_us ? `${Math.round((100 * line.cpu_us) / line.wall_us)} %` : '') },
+      { title: 'memory', sort: 'memory', number: true, late: true, cell: (line) => (line.peak_rss ? bytes(line.peak_rss) : '') },
+      { title: 'read', number: true, late: true, cell: (line) => bytes(line.read_bytes) },
+      { title: 'written', number: true, late: true, cell: (line) => bytes(line.write_bytes) },
+      { title: 'node', late: true, cell: (line) => line.node ?? '' },
+      { title: 'ending', late: true, cell: ending },
+    ],
+  });
+  const from = () => Number(query().get('from') ?? 0);
+
+  // What is asked for is in the address, so that it can be sent to somebody.
+  function set(changes) {
+    const words = query();
+    for (const [name, value] of Object.entries(changes)) {
+      if (value === null || value === '' || value === undefined) words.delete(name);
+      else words.set(name, value);
+    }
+    const path = words.size > 0 ? `${location.pathname}?${words}` : location.pathname;
+    if ('from' in changes && changes.from) history.pushState(null, '', path);
+    else history.replaceState(null, '', path);
+    ask.now();
+  }
+
+  const sent = { interrupted: ['running', 'submitted'], reused: ['done'] };
+  const ask = repeating(async () => {
+    const words = query();
+    if (document.activeElement !== text) text.value = words.get('text') ?? '';
+    state.value = words.get('state') ?? '';
+    kind.value = words.get('set') ?? '';
+    const wanted = words.get('state');
+    const answer = await get(api(run.run, 'jobs'), { state: wanted ? sent[wanted] ?? wanted : null, set: words.get('set'), text: words.get('text'), sort: words.get('sort'), down: Boolean(words.get('down')), offset: from(), limit: LIMIT });
+    total = answer.total;
+    rows.show(answer.jobs.map((line) => ({ ...line, key: String(line.job) })), { by: words.get('sort'), down: Boolean(words.get('down')) });
+    const last = answer.offset + answer.jobs.length;
+    say(where, total === 0 ? '' : `${number(answer.offset + 1)}–${number(last)} of ${number(total)}`);
+    back.disabled = answer.offset === 0;
+    on.disabled = last >= total;
+  });
+  ask.now = ask;
+  replace(body, h('div', { class: 'bar-of-tools' }, text, state, kind, h('span', { class: 'grow' }), where, back, on), rows.element);
+  ask();
+  return { update(next) { run = next; ask(); }, leave() { ask.end(); rows.leave(); } };
+}
+
+function data(body, run) {
+  const place = h('div');
+  replace(body, place);
+  const ask = repeating(async () => {
+    const answer = await get(api(run.run, 'transfers'));
+    const rows = answer.transfers;
+    replace(place, h('h2', null, 'Transfers'), rows.length === 0
+      ? h('p', { class: 'soft' }, 'Nothing was moved: its tasks read and write where the files are.')
+      : h('div', { class: 'wide' }, h('table', null,
+        h('thead', null, h('tr', null, ['what', 'files', 'bytes', 'time', 'rate', 'tried again'].map((title, place) => h('th', { class: place ? 'n' : null }, title)))),
+        h('tbody', null, rows.map((row) => h('tr', null, h('td', null, row.what), h('td', { class: 'n' }, number(row.files)), h('td', { class: 'n' }, bytes(row.bytes)), h('td', { class: 'n' }, duration(row.wall_us)), h('td', { class: 'n' }, row.wall_us ? `${bytes((row.bytes * 1e6) / row.wall_us)}/s` : ''), h('td', { class: 'n' }, row.retries || '')))))));
+  });
+  ask();
+  return { update: ask, leave: ask.end };
+}
+
+function site(body, first) {
+  const place = h('div');
+  replace(body, place);
+  let run = first;
+  const ask = repeating(async () => {
+    const answer = await get(api(run.run, 'nodes'));
+    const busy = new Map(answer.nodes.map((node) => [node.name, node]));
+    const names = [...run.site.nodes, ...answer.nodes.filter((node) => !run.site.nodes.some((one) => one.name === node.name))];
+    replace(place, h('h2', null, run.site.name), h('p', { class: 'soft' }, plural(run.site.nodes.length + run.site.more_nodes, 'node')),
+      h('div', { class: 'wide' }, h('table', null,
+        h('thead', null, h('tr', null, ['node', 'cores', 'memory', 'GPUs', 'running', 'ran', 'failed', 'busy'].map((title, place) => h('th', { class: place ? 'n' : null }, title)))),
+        h('tbody', null, names.map((node) => {
+          const work = busy.get(node.name) ?? {};
+          return h('tr', null, h('td', null, node.name, node.kind && node.kind !== 'node' ? h('span', { class: 'soft small' }, ` ${node.kind}`) : ''), h('td', { class: 'n' }, node.kind === 'queue' ? '' : node.cpus), h('td', { class: 'n' }, node.kind === 'queue' || !node.memory ? '' : bytes(node.memory)), h('td', { class: 'n' }, node.gpus || ''), h('td', { class: 'n' }, (run.standing === 'running' && work.running) || ''), h('td', { class: 'n' }, work.ran ? number(work.ran) : ''), h('td', { class: 'n' }, work.failed || ''), h('td', { class: 'n' }, work.busy_us ? duration(work.busy_us) : ''));
+        })))));
+  });
+  ask();
+  return { update(next) { run = next; ask(); }, leave: ask.end };
+}

@@ -1,0 +1,142 @@
+// Numbers, times and states in words.
+
+import { h, link } from './dom.js';
+
+export const STATES = ['done', 'reused', 'running', 'submitted', 'ready', 'backoff', 'held', 'interrupted', 'failed', 'cancelled', 'skipped', 'waiting'];
+
+const MARKS = {
+  waiting: '·', ready: '○', submitted: '◔', running: '▶', held: '‖', backoff: '↻', done: '✓', reused: '≡', failed: '✕', skipped: '–',
+  cancelled: '⊘', interrupted: '!', stopped: '!', starting: '…',
+};
+const LETTERS = {
+  w: 'waiting', y: 'ready', q: 'submitted', r: 'running', h: 'held', b: 'backoff', d: 'done', u: 'reused', f: 'failed', s: 'skipped', c: 'cancelled',
+};
+const NAMES = { backoff: 'pausing', starting: 'not started' };
+
+export const mark = (state) => MARKS[state] ?? '?';
+export const stateName = (state) => NAMES[state] ?? state;
+export const stateOf = (letter) => LETTERS[letter] ?? 'waiting';
+
+// Without a driver nothing runs, whatever the last event said.
+export function shown(state, run) {
+  return (state === 'running' || state === 'submitted') && run && run.standing !== 'running' ? 'interrupted' : state;
+}
+
+export function badge(state, text) {
+  return h('span', { class: 'state' }, h('span', { class: `dot s-${state}`, 'aria-hidden': 'true' }, mark(state)), text ?? stateName(state));
+}
+
+// Counts by state as the reader should see them: reused apart from done, interrupted instead of running.
+export function counted(states, reused, run) {
+  const out = {};
+  for (const [state, count] of Object.entries(states ?? {})) {
+    const name = shown(state, run);
+    out[name] = (out[name] ?? 0) + count;
+  }
+  if (reused) {
+    out.done = (out.done ?? 0) - reused;
+    out.reused = reused;
+  }
+  return STATES.filter((state) => out[state] > 0).map((state) => [state, out[state]]);
+}
+
+export function stack(counts, tall) {
+  const total = counts.reduce((sum, [, count]) => sum + count, 0);
+  const words = counts.map(([state, count]) => `${number(count)} ${stateName(state)}`).join(', ');
+  const parts = counts.map(([state, count]) => {
+    const part = h('i', { class: `s-${state}`, title: `${number(count)} ${stateName(state)}` });
+    part.style.width = `${(100 * count) / total}%`;
+    return part;
+  });
+  return h('div', { class: tall ? 'stack tall' : 'stack', role: 'img', 'aria-label': words || 'no tasks yet' }, parts);
+}
+
+export function legend(counts, to) {
+  return h('ul', { class: 'counts' }, counts.map(([state, count]) => {
+    const words = badge(state, `${number(count)} ${stateName(state)}`);
+    return h('li', null, to ? link(to(state), words) : words);
+  }));
+}
+
+export const settled = (counts) =>
+  counts.filter(([state]) => ['done', 'reused', 'failed', 'skipped', 'cancelled'].includes(state)).reduce((sum, [, count]) => sum + count, 0);
+
+export const number = (value) => Math.round(value).toLocaleString('en-US');
+export const plural = (count, word) => `${number(count)} ${word}${count === 1 ? '' : 's'}`;
+
+export function bytes(value) {
+  if (value === null || value === undefined) return '';
+  const units = ['B', 'kB', 'MB', 'GB', 'TB', 'PB'];
+  let unit = 0;
+  while (value >= 999.5 && unit < units.length - 1) {
+    value /= 1000;
+    unit += 1;
+  }
+  return `${unit === 0 || value >= 100 ? Math.round(value) : value.toPrecision(3).replace(/\.?0+$/, '')} ${units[unit]}`;
+}
+
+export function duration(us) {
+  if (us === null || us === undefined) return '';
+  const seconds = us / 1e6;
+  if (seconds < 0.0995) return `${Math.round(us / 1e3)} ms`;
+  if (seconds < 9.95) return `${seconds.toFixed(1)} s`;
+  if (seconds < 59.5) return `${Math.round(seconds)} s`;
+  const minutes = Math.floor(Math.round(seconds) / 60);
+  const rest = Math.round(seconds) % 60;
+  if (minutes < 60) return rest && minutes < 20 ? `${minutes} min ${rest} s` : `${minutes} min`;
+  const hours = Math.floor(minutes / 60);
+  if (hours < 48) return `${hours} h ${minutes % 60} min`;
+  return `${Math.floor(hours / 24)} d ${hours % 24} h`;
+}
+
+const pad = (value) => String(value).padStart(2, '0');
+export function moment(us) {
+  if (!us) return '';
+  const date = new Date(us / 1e3);
+  const day = `${date.getFullYear()}-${pad(date.getMonth() + 1)}-${pad(date.getDate())}`;
+  return `${day} ${pad(date.getHours())}:${pad(date.getMinutes())}:${pad(date.getSeconds())}`;
+}
+
+// When a run started: the day only where it is not today.
+export function started(run) {
+  if (run.simulated) return 'simulated';
+  if (!run.started) return '';
+  const words = moment(run.started);
+  return words.slice(0, 10) === moment(Date.now() * 1e3).slice(0, 10) ? words.slice(11) : words.slice(0, 16);
+}
+
+export function took(run, now) {
+  if (run.started === null || run.started === undefined) return '';
+  const until = run.standing === 'running' ? now : run.until;
+  return duration(Math.max(0, (until ?? run.started) - run.started));
+}
+
+export function ending(line) {
+  switch (line.ending) {
+    case null: case undefined: return '';
+    case 'exit': return line.code === 0 ? 'ended well' : `exit code ${line.code}`;
+    case 'signal': return `killed by signal ${line.code}${SIGNALS[line.code] ? ` (${SIGNALS[line.code]})` : ''}`;
+    case 'walltime': return 'ran longer than its wall time';
+    case 'memory': return 'used more memory than it asked for';
+    case 'node_lost': return 'its node went away';
+    case 'incomplete': return `did not make ${list(line.detail)}`;
+    case 'refused': return `could not start: ${line.detail ?? ''}`;
+    default: return line.ending.replace('_', ' ');
+  }
+}
+
+const SIGNALS = { 1: 'SIGHUP', 2: 'SIGINT', 6: 'SIGABRT', 7: 'SIGBUS', 8: 'SIGFPE', 9: 'SIGKILL', 11: 'SIGSEGV', 13: 'SIGPIPE', 15: 'SIGTERM' };
+
+function list(json) {
+  try {
+    return JSON.parse(json).join(', ');
+  } catch {
+    return json ?? '';
+  }
+}
+
+export const BLAME = {
+  task: 'the task itself: its program, its inputs, or what the workflow says about it',
+  resources: 'its resources: it asked for too little, and more tries are not allowed',
+  site: 'the site: its nodes, its network or its disk',
+};

@@ -1,0 +1,276 @@
+//! Questions of a page that shows large runs: jobs with their last attempts, columns instead of rows, only what changed.
+//!
+//! What has to be asked about every job is asked in one statement and given as columns, because a page refetches it
+//! while the run goes on.
+
+use crate::{Store, StoreError};
+use rusqlite::types::ValueRef;
+use rusqlite::{Row, params};
+use serde::Serialize;
+use tulpar_core::ids::JobId;
+use tulpar_core::units::Timestamp;
+
+/// A job with its last attempt, as a row of a table.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct JobLine {
+    pub job: JobId,
+    pub name: Option<String>,
+    pub set: Option<String>,
+    pub state: String,
+    pub since: Option<Timestamp>,
+    pub attempts: u32,
+    pub reused_from: Option<String>,
+    pub blame: Option<String>,
+    pub site: Option<String>,
+    pub host: Option<String>,
+    pub node: Option<String>,
+    /// The position at the site of the first node that was chosen for it.
+    #[serde(skip)]
+    pub placed: Option<u32>,
+    pub started: Option<Timestamp>,
+    pub ended: Option<Timestamp>,
+    pub held: Option<String>,
+    pub ending: Option<String>,
+    pub code: Option<i32>,
+    pub detail: Option<String>,
+    pub wall_us: Option<u64>,
+    pub cpu_us: Option<u64>,
+    pub peak_rss: Option<u64>,
+    pub read_bytes: Option<u64>,
+    pub write_bytes: Option<u64>,
+    /// Only where jobs that failed are asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub stderr_tail: Option<String>,
+}
+
+const LINE: &str = "jobs.job, jobs.name, jobs.task_set, jobs.state, jobs.since, jobs.attempts, jobs.reused_from, \
+     jobs.blame, attempts.site, attempts.host, attempts.node, attempts.started, attempts.ended, attempts.held, \
+     attempts.ending, attempts.code, attempts.detail, attempts.wall_us, attempts.user_us + attempts.system_us, \
+     attempts.peak_rss, attempts.read_bytes, attempts.write_bytes, attempts.placement";
+const WITH_LAST: &str = "jobs LEFT JOIN attempts ON attempts.run = jobs.run AND attempts.job = jobs.job \
+     AND attempts.n = jobs.attempts";
+
+/// Jobs whose state is asked for in one go: columns of equal length.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Cells {
+    /// Of the last event that is in the answer.
+    pub seq: u64,
+    pub jobs: Vec<u32>,
+    /// One letter each: [`letter`].
+    pub states: String,
+    pub sets: Vec<Option<String>>,
+}
+
+/// Attempts that started: columns of equal length. Times are microseconds since 1970.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Bars {
+    pub seq: u64,
+    pub jobs: Vec<u32>,
+    pub n: Vec<u32>,
+    pub started: Vec<u64>,
+    /// 0 while it runs.
+    pub ended: Vec<u64>,
+    /// Positions of their first nodes at the site.
+    pub nodes: Vec<u32>,
+    pub hosts: Vec<Option<String>>,
+    pub milli_cpus: Vec<u32>,
+    pub gpus: Vec<u32>,
+    pub cpu_us: Vec<u64>,
+    pub sets: Vec<Option<String>>,
+    /// `d` ended well, `f` did not, `r` runs.
+    pub states: String,
+}
+
+/// One letter for a state: those of the table `jobs`, and `u` for what was reused.
+pub fn letter(state: &str, reused: bool) -> char {
+    match state {
+        "done" if reused => 'u',
+        "waiting" => 'w',
+        "ready" => 'y',
+        "submitted" => 'q',
+        "running" => 'r',
+        "held" => 'h',
+        "backoff" => 'b',
+        "done" => 'd',
+        "failed" => 'f',
+        "skipped" => 's',
+        "cancelled" => 'c',
+        _ => '?',
+    }
+}
+
+impl Store {
+    /// These jobs with their last attempts, in this order; with the last lines of stderr where that is wanted.
+    pub fn job_lines(&self, run: &str, jobs: &[JobId], with_stderr: bool) -> Result<Vec<JobLine>, StoreError> {
+        let run = self.number_of(run)?;
+        let query =
+            format!("SELECT {LINE}, attempts.stderr_tail FROM {WITH_LAST} WHERE jobs.run = ?1 AND jobs.job = ?2");
+        self.answer(|sql| {
+            let mut statement = sql.prepare_cached(&query)?;
+            let mut lines = Vec::with_capacity(jobs.len());
+            for job in jobs {
+                let mut found = statement.query_map(params![run, job.0], |row| {
+                    let stderr_tail = if with_stderr { row.get(23)? } else { None };
+                    Ok(JobLine { stderr_tail, ..line_from(row)? })
+                })?;
+                lines.extend(found.next().transpose()?);
+            }
+            Ok(lines)
+        })
+    }
+
+    /// The state of every job; or, after an event, of those that it and later ones touched and of those from the number
+    /// `known` on.
+    pub fn cells(&self, run: &str, after: Option<u64>, known: u32) -> Result<Cells, StoreError> {
+        let (run, seq) = self.number_and_seq(run)?;
+        let query = format!(
+            "SELECT job, state, reused_from IS NOT NULL, task_set FROM jobs WHERE run = ?1 AND {} ORDER BY job",
+            changed("job", "OR job >= ?3")
+        );
+        self.answer(|sql| {
+            let mut cells = Cells { seq, ..Cells::default() };
+            let mut statement = sql.prepare_cached(&query)?;
+            let mut rows = statement.query(params![run, after.map(signed), known])?;
+            while let Some(row) = rows.next()? {
+                cells.jobs.push(row.get(0)?);
+                cells.states.push(letter(row.get_ref(1)?.as_str()?, row.get(2)?));
+                cells.sets.push(row.get(3)?);
+            }
+            Ok(cells)
+        })
+    }
+
+    /// Every attempt that started; or, after an event, those of the jobs that later ones touched.
+    pub fn bars(&self, run: &str, after: Option<u64>) -> Result<Bars, StoreError> {
+        let (run, seq) = self.number_and_seq(run)?;
+        let query = format!(
+            "SELECT attempts.job, n, started, ended, placement, host, ending, code, user_us + system_us, request, task_set \
+             FROM attempts JOIN jobs USING (run, job) WHERE run = ?1 AND started IS NOT NULL AND {} \
+             ORDER BY attempts.job, n",
+            changed("attempts.job", "")
+        );
+        self.answer(|sql| {
+            let mut bars = Bars { seq, ..Bars::default() };
+            let mut statement = sql.prepare_cached(&query)?;
+            let mut rows = statement.query(params![run, after.map(signed)])?;
+            while let Some(row) = rows.next()? {
+                bars.push(row)?;
+            }
+            Ok(bars)
+        })
+    }
+
+    fn number_of(&self, name: &str) -> Result<i64, StoreError> {
+        self.number_and_seq(name).map(|(run, _)| run)
+    }
+
+    fn number_and_seq(&self, name: &str) -> Result<(i64, u64), StoreError> {
+        let row = self.row(name)?;
+        Ok((row.run, row.last_seq.unsigned_abs()))
+    }
+}
+
+/// Jobs that an event after `?2` touched; all of them when that is NULL.
+fn changed(column: &str, or: &str) -> String {
+    format!("(?2 IS NULL OR {column} IN (SELECT job FROM events WHERE run = ?1 AND seq > ?2 AND job IS NOT NULL) {or})")
+}
+
+fn signed(value: u64) -> i64 {
+    crate::rows::signed(value)
+}
+
+fn unsigned(row: &Row<'_>, column: usize) -> rusqlite::Result<Option<u64>> {
+    Ok(row.get::<_, Option<i64>>(column)?.map(i64::unsigned_abs))
+}
+
+fn line_from(row: &Row<'_>) -> rusqlite::Result<JobLine> {
+    let time = |column: usize| Ok::<_, rusqlite::Error>(unsigned(row, column)?.map(Timestamp));
+    Ok(JobLine {
+        job: JobId(row.get(0)?),
+        name: row.get(1)?,
+        set: row.get(2)?,
+        state: row.get(3)?,
+        since: time(4)?,
+        attempts: row.get(5)?,
+        reused_from: row.get(6)?,
+        blame: row.get(7)?,
+        site: row.get(8)?,
+        host: row.get(9)?,
+        node: row.get(10)?,
+        placed: parsed::<Placed>(row.get_ref(22)?).nodes.first().map(|share| share.node),
+        started: time(11)?,
+        ended: time(12)?,
+        held: row.get(13)?,
+        ending: row.get(14)?,
+        code: row.get(15)?,
+        detail: row.get(16)?,
+        wall_us: unsigned(row, 17)?,
+        cpu_us: unsigned(row, 18)?,
+        peak_rss: unsigned(row, 19)?,
+        read_bytes: unsigned(row, 20)?,
+        write_bytes: unsigned(row, 21)?,
+        stderr_tail: None,
+    })
+}
+
+/// Of a placement and a request only what a bar shows.
+#[derive(Default, serde::Deserialize)]
+#[serde(default)]
+struct Placed {
+    nodes: Vec<PlacedNode>,
+}
+
+#[derive(Default, serde::Deserialize)]
+#[serde(default)]
+struct PlacedNode {
+    node: u32,
+}
+
+#[derive(Default, serde::Deserialize)]
+#[serde(default)]
+struct Wanted {
+    milli_cpus: u32,
+    gpus: u32,
+}
+
+fn parsed<T: Default + serde::de::DeserializeOwned>(value: ValueRef<'_>) -> T {
+    value.as_str().ok().and_then(|text| serde_json::from_str(text).ok()).unwrap_or_default()
+}
+
+impl Bars {
+    fn push(&mut self, row: &Row<'_>) -> rusqlite::Result<()> {
+        self.jobs.push(row.get(0)?);
+        self.n.push(row.get(1)?);
+        self.started.push(unsigned(row, 2)?.unwrap_or(0));
+        self.ended.push(unsigned(row, 3)?.unwrap_or(0));
+        let placed: Placed = parsed(row.get_ref(4)?);
+        self.nodes.push(placed.nodes.first().map_or(0, |share| share.node));
+        self.hosts.push(row.get(5)?);
+        let ending: Option<&str> = row.get_ref(6)?.as_str_or_null()?;
+        let code: Option<i32> = row.get(7)?;
+        self.states.push(match (ending, code) {
+            (None, _) => 'r',
+            (Some("exit"), Some(0)) => 'd',
+            _ => 'f',
+        });
+        self.cpu_us.push(unsigned(row, 8)?.unwrap_or(0));
+        let wanted: Wanted = parsed(row.get_ref(9)?);
+        self.milli_cpus.push(wanted.milli_cpus);
+        self.gpus.push(wanted.gpus);
+        self.sets.push(row.get(10)?);
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rows::STATES;
+
+    #[test]
+    fn every_state_has_a_letter_of_its_own() {
+        let letters: std::collections::BTreeSet<char> = STATES.iter().map(|state| letter(state, false)).collect();
+        assert_eq!(letters.len(), STATES.len());
+        assert!(!letters.contains(&'?') && !letters.contains(&letter("done", true)));
+    }
+}

@@ -1,0 +1,139 @@
+//! How to run a task again by hand: lines for a shell that make its folder, show it its files and variables, and run it.
+//!
+//! They are made from the plan and the results above, as the attempt itself was; nothing is run here.
+
+use crate::history::attempt_folder;
+use crate::replay::Replayed;
+use serde::Serialize;
+use std::collections::BTreeSet;
+use std::path::Path;
+use tulpar_core::engine::State;
+use tulpar_core::ids::{AttemptId, JobId};
+use tulpar_core::job::{CommandLine, InputFiles, JobSpec, ScriptWork};
+use tulpar_exec::driver::path_of;
+use tulpar_exec::folder::Project;
+
+#[derive(Serialize)]
+pub(crate) struct ByHand {
+    /// What the lines do, and what they cannot.
+    pub(crate) note: String,
+    pub(crate) lines: Vec<String>,
+}
+
+/// For a job whose inputs are there; none for work on files alone, and while its inputs are being made.
+pub(crate) fn of(project: &Project, replayed: &Replayed, job: JobId) -> Option<ByHand> {
+    let engine = &replayed.engine;
+    if matches!(engine.state(job), State::Waiting | State::Skipped) && engine.attempts(job) == 0 {
+        return None;
+    }
+    let attempt = AttemptId { job, n: engine.attempts(job).max(1) };
+    let spec = engine.spec_context().spec(attempt, 0, engine.request(job), "by-hand", Vec::new()).ok()?;
+    if let Some(ScriptWork::Operation(_) | ScriptWork::Cluster { .. }) = spec.script.as_ref().map(|script| &script.work)
+    {
+        return None;
+    }
+    let sandbox = attempt_folder(&replayed.folder, attempt).join("work");
+    let mut lines = Vec::new();
+    let note = if sandbox.is_dir() {
+        lines.push(format!("cd {}", quoted(&sandbox.display().to_string())));
+        "In the folder that its last attempt left, with its inputs and what it wrote so far."
+    } else {
+        let folder = format!("by-hand-{}.{}", job.0, attempt.n);
+        lines.push(format!("mkdir {folder} && cd {folder}"));
+        show_inputs(project, &spec.inputs, &mut lines);
+        "In a new folder, with links to the very files that it was given."
+    };
+    let mut note = note.to_owned();
+    variables(&spec, &mut lines, &mut note);
+    enter(project.root(), &spec, &mut lines);
+    lines.push(command(project.root(), &spec));
+    Some(ByHand { note, lines })
+}
+
+fn show_inputs(project: &Project, inputs: &[InputFiles], lines: &mut Vec<String>) {
+    let files = || inputs.iter().flat_map(|input| input.files.iter());
+    let lists = inputs.iter().filter_map(|input| input.list.as_deref());
+    let folder_of = |path: &str| path.rsplit_once('/').map(|(folder, _)| quoted(folder));
+    let folders: BTreeSet<String> = files().map(|file| file.path.as_str()).chain(lists).filter_map(folder_of).collect();
+    if !folders.is_empty() {
+        lines.push(format!("mkdir -p {}", folders.into_iter().collect::<Vec<_>>().join(" ")));
+    }
+    let mut shown = BTreeSet::new();
+    for file in files() {
+        if shown.insert(&file.path) {
+            let source = path_of(project, file).display().to_string();
+            lines.push(format!("ln -s {} {}", quoted(&source), quoted(&file.path)));
+        }
+    }
+    for input in inputs {
+        if let Some(list) = &input.list {
+            let paths: Vec<String> = input.files.iter().map(|file| quoted(&file.path)).collect();
+            lines.push(format!("printf '%s\\n' {} > {}", paths.join(" "), quoted(list)));
+        }
+    }
+}
+
+fn variables(spec: &JobSpec, lines: &mut Vec<String>, note: &mut String) {
+    let threads = spec.milli_cpus.div_ceil(1000).max(1);
+    lines.push(format!("export OMP_NUM_THREADS={threads}"));
+    lines.extend(spec.variables.iter().map(|(name, value)| format!("export {name}={}", quoted(value))));
+    if !spec.secrets.is_empty() {
+        note.push_str(&format!(" Set its secrets yourself: {}.", spec.secrets.join(", ")));
+    }
+}
+
+fn enter(root: &Path, spec: &JobSpec, lines: &mut Vec<String>) {
+    if let Some(venv) = &spec.venv {
+        lines.push(format!(". {}", quoted(&root.join(venv).join("bin/activate").display().to_string())));
+    }
+    if let Some(conda) = &spec.conda {
+        let folder = root.join(conda);
+        let which = if folder.is_dir() { folder.display().to_string() } else { conda.clone() };
+        lines.push(format!("conda activate {}", quoted(&which)));
+    }
+}
+
+fn command(root: &Path, spec: &JobSpec) -> String {
+    let words: Vec<String> = match &spec.command {
+        CommandLine::Arguments(words) => words.clone(),
+        CommandLine::Shell { shell, line } => {
+            let shell = if shell.trim().is_empty() { "sh" } else { shell };
+            shell.split_ascii_whitespace().map(str::to_owned).chain(["-e".into(), "-c".into(), line.clone()]).collect()
+        }
+    };
+    let words: Vec<String> = words.iter().map(|word| quoted(word)).collect();
+    let plain = words.join(" ");
+    let Some(image) = &spec.container else { return plain };
+    let file = root.join(image.trim_start_matches("file://"));
+    if file.is_file() {
+        let image = quoted(&file.display().to_string());
+        return format!("apptainer exec --bind {} --pwd \"$PWD\" {image} {plain}", quoted(&root.display().to_string()));
+    }
+    let image = quoted(image.trim_start_matches("docker://"));
+    let root = quoted(&format!("{0}:{0}:ro", root.display()));
+    format!("podman run --rm -v {root} -v \"$PWD:$PWD\" -w \"$PWD\" {image} {plain}")
+}
+
+/// As one word of a shell's line.
+fn quoted(text: &str) -> String {
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"_@%+=:,./-".contains(&byte);
+    if !text.is_empty() && text.bytes().all(plain) {
+        text.to_owned()
+    } else {
+        format!("'{}'", text.replace('\'', r"'\''"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_are_quoted_only_where_a_shell_would_read_more_into_them() {
+        assert_eq!(quoted("a/b-1.txt"), "a/b-1.txt");
+        assert_eq!(quoted("a b"), "'a b'");
+        assert_eq!(quoted("it's"), r"'it'\''s'");
+        assert_eq!(quoted(""), "''");
+        assert_eq!(quoted("$HOME"), "'$HOME'");
+    }
+}

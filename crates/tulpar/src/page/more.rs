@@ -1,0 +1,194 @@
+//! What a run used over time, who did its work, what it moved; runs side by side; and all of it for Prometheus.
+
+use super::runs::folded;
+use super::{Given, Page, Trouble, json};
+use crate::replay::{self, Standing};
+use serde::Serialize;
+use std::collections::BTreeMap;
+use tulpar_report::live::{RunFigures, metrics};
+use tulpar_store::{SetSummary, UsageColumn};
+use tulpar_transfer::{Answer, Asked};
+
+/// Columns of a chart: as many as a wide screen can show.
+const COLUMNS: usize = 400;
+/// Runs that Prometheus is told about beside those that go on.
+const LATEST: usize = 20;
+const MOST_COMPARED: usize = 4;
+
+#[derive(Serialize)]
+struct UsageView {
+    /// Of the site: 0 where another system has the nodes.
+    cores: f64,
+    memory: u64,
+    gpus: usize,
+    /// When the run began; times of the columns are since 1970, as this.
+    from: u64,
+    columns: Vec<UsageColumn>,
+}
+
+#[derive(Serialize)]
+struct NodesView {
+    nodes: Vec<NodeView>,
+}
+
+#[derive(Default, Serialize)]
+struct NodeView {
+    name: String,
+    running: u64,
+    ran: u64,
+    failed: u64,
+    busy_us: u64,
+}
+
+#[derive(Serialize)]
+struct CompareView {
+    runs: Vec<ComparedRun>,
+}
+
+#[derive(Serialize)]
+struct ComparedRun {
+    run: String,
+    standing: Standing,
+    took_us: Option<u64>,
+    tasks: u64,
+    reused: u64,
+    failed: u64,
+    #[serde(flatten)]
+    total: Sums,
+    sets: Vec<ComparedSet>,
+}
+
+#[derive(Serialize)]
+struct ComparedSet {
+    name: String,
+    #[serde(flatten)]
+    sums: Sums,
+}
+
+#[derive(Clone, Copy, Default, Serialize)]
+struct Sums {
+    attempts: u64,
+    wall_us: u64,
+    cpu_us: u64,
+    peak_rss: u64,
+    read_bytes: u64,
+    write_bytes: u64,
+}
+
+impl Sums {
+    fn of<'a>(summaries: impl Iterator<Item = &'a SetSummary>) -> Self {
+        summaries.fold(Sums::default(), |sums, set| Sums {
+            attempts: sums.attempts + set.attempts,
+            wall_us: sums.wall_us + set.wall_us.total,
+            cpu_us: sums.cpu_us + set.cpu_us.total,
+            peak_rss: sums.peak_rss.max(set.peak_rss.max),
+            read_bytes: sums.read_bytes + set.read_bytes.total,
+            write_bytes: sums.write_bytes + set.write_bytes.total,
+        })
+    }
+}
+
+impl Page {
+    pub(super) fn usage(&self, run: &str) -> Given {
+        let facts = self.run_facts(run)?;
+        let columns = self.stores.ask(|store| store.usage_over_time(run, COLUMNS))?;
+        let from = self.board.line(run).and_then(|line| line.started).map_or(0, |at| at.0);
+        let (cores, memory, gpus) = facts.site.size();
+        json(&UsageView { cores, memory, gpus, from, columns })
+    }
+
+    pub(super) fn nodes(&self, run: &str) -> Given {
+        let facts = self.run_facts(run)?;
+        let bars = self.stores.ask(|store| store.bars(run, None))?;
+        let mut nodes: BTreeMap<String, NodeView> = BTreeMap::new();
+        for (place, state) in bars.states.chars().enumerate() {
+            let host = bars.hosts[place].as_deref();
+            let name = facts.place(Some(bars.nodes[place]), host).unwrap_or_else(|| facts.site.name.clone());
+            let node = nodes.entry(name).or_default();
+            match state {
+                'r' => node.running += 1,
+                'f' => node.failed += 1,
+                _ => {}
+            }
+            if state != 'r' {
+                node.ran += 1;
+                node.busy_us += bars.ended[place].saturating_sub(bars.started[place]);
+            }
+        }
+        let nodes = nodes.into_iter().map(|(name, node)| NodeView { name, ..node }).collect();
+        json(&NodesView { nodes })
+    }
+
+    /// `?run=a&run=b`
+    pub(super) fn compare(&self, asked: &Asked) -> Given {
+        let names: Vec<&str> = asked.queries("run").take(MOST_COMPARED).collect();
+        let runs = names.into_iter().map(|run| self.compared(run)).collect::<Result<_, Trouble>>()?;
+        json(&CompareView { runs })
+    }
+
+    fn compared(&self, run: &str) -> Result<ComparedRun, Trouble> {
+        let facts = self.run_facts(run)?;
+        let line = self.board.line(run).ok_or_else(|| Trouble::NotFound(format!("no run is called `{run}`")))?;
+        let summaries = if line.events == 0 { Vec::new() } else { self.stores.ask(|store| store.sets(run))? };
+        let sets = folded(&facts, &summaries).into_iter().map(|(node, members)| ComparedSet {
+            name: node.name.clone(),
+            sums: Sums::of(members.iter().map(|place| &summaries[*place])),
+        });
+        Ok(ComparedRun {
+            run: line.run.clone(),
+            standing: line.standing,
+            took_us: line.took_us(),
+            tasks: line.tasks,
+            reused: line.reused,
+            failed: line.states.get("failed").copied().unwrap_or(0),
+            total: Sums::of(summaries.iter()),
+            sets: sets.collect(),
+        })
+    }
+
+    pub(super) fn metrics(&self) -> Given {
+        let lines = self.board.lines();
+        let late = lines.len().saturating_sub(LATEST);
+        let told = lines.into_iter().enumerate();
+        let told = told.filter(|(place, line)| *place >= late || line.standing == Standing::Running);
+        let mut runs = Vec::new();
+        for (_, line) in told.filter(|(_, line)| line.events > 0) {
+            let live = line.standing == Standing::Running;
+            let (sets, running) = self.stores.ask(|store| {
+                let running = if live { store.latest_samples(&line.run)? } else { Vec::new() };
+                Ok((store.sets(&line.run)?, running))
+            })?;
+            let sums = Sums::of(sets.iter());
+            let known = || running.iter().filter_map(|attempt| attempt.sample);
+            runs.push(RunFigures {
+                standing: line.standing.word(),
+                started: line.started.filter(|_| !line.simulated).map(|at| at.0 as f64 / 1e6),
+                seconds: line.took_us().unwrap_or(0) as f64 / 1e6,
+                reused: line.reused,
+                events: line.events,
+                attempts: sums.attempts,
+                cpu_seconds: sums.cpu_us as f64 / 1e6,
+                wall_seconds: sums.wall_us as f64 / 1e6,
+                read_bytes: sums.read_bytes,
+                written_bytes: sums.write_bytes,
+                peak_memory: sums.peak_rss,
+                memory: live.then(|| known().map(|sample| sample.rss).sum()),
+                cores: live.then(|| running.iter().filter_map(|attempt| attempt.cpus).sum()),
+                transfers: None,
+                jobs: line.states.into_iter().collect(),
+                run: line.run,
+                workflow: line.workflow,
+            });
+        }
+        let text = metrics(env!("CARGO_PKG_VERSION"), &runs);
+        Ok(Answer::new(200, "text/plain; version=0.0.4; charset=utf-8", text.into_bytes()))
+    }
+}
+
+impl super::runs::RunLine {
+    /// Until its end, or now.
+    fn took_us(&self) -> Option<u64> {
+        let until = if self.standing == Standing::Running { Some(replay::now()) } else { self.until };
+        Some(until?.0.saturating_sub(self.started?.0))
+    }
+}

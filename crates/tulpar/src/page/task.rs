@@ -1,0 +1,228 @@
+//! One job: its attempts and files from the store, its reasons from the engine, its words from its log files.
+
+use super::runs::{RunLine, complete};
+use super::{Given, Page, Trouble, json, lock};
+use crate::explanation::{self, ExplainView};
+use crate::history::attempt_folder;
+use crate::view::request_words;
+use crate::{by_hand, verbs};
+use serde::Serialize;
+use std::fs::File;
+use std::io::{self, Read, Seek, SeekFrom};
+use std::path::Path;
+use tulpar_core::event::Event;
+use tulpar_core::ids::{AttemptId, JobId};
+use tulpar_core::resources::Request;
+use tulpar_core::units::Timestamp;
+use tulpar_exec::journal::Entry;
+use tulpar_store::{AttemptAnswer, JobLine, OutputAnswer, StoryEvent};
+use tulpar_transfer::{Answer, Asked};
+
+/// Files of a job that are listed; the number of all of them is said too.
+const MOST_FILES: usize = 200;
+/// Of a log, so much of its end is shown.
+const TAIL: u64 = 64 << 10;
+
+#[derive(Serialize)]
+struct TaskView {
+    run: RunLine,
+    line: JobLine,
+    attempts: Vec<AttemptView>,
+    outputs: Vec<OutputAnswer>,
+    all_outputs: usize,
+}
+
+#[derive(Serialize)]
+struct AttemptView {
+    #[serde(flatten)]
+    attempt: AttemptAnswer,
+    /// What it asked for, in words.
+    asked: Option<String>,
+}
+
+#[derive(Serialize)]
+struct WhyView {
+    /// As `explain --json` gives it.
+    explain: ExplainView,
+    /// As `explain` prints it.
+    words: Vec<String>,
+    story: Vec<StoryLine>,
+    inputs: InputsView,
+    by_hand: Option<by_hand::ByHand>,
+}
+
+#[derive(Serialize)]
+struct StoryLine {
+    seq: u64,
+    at: Timestamp,
+    /// Since the run began.
+    after_us: u64,
+    words: String,
+}
+
+#[derive(Serialize)]
+struct InputsView {
+    total: usize,
+    bytes: u64,
+    files: Vec<InputView>,
+}
+
+#[derive(Serialize)]
+struct InputView {
+    name: String,
+    path: String,
+    size: u64,
+    digest: String,
+}
+
+#[derive(Serialize)]
+struct LogsView {
+    attempt: u32,
+    stdout: StreamView,
+    stderr: StreamView,
+}
+
+#[derive(Default, Serialize)]
+struct StreamView {
+    bytes: u64,
+    /// Only the end is here.
+    cut: bool,
+    text: String,
+}
+
+fn job_of(text: &str) -> Result<JobId, Trouble> {
+    text.parse().map(JobId).map_err(|_| Trouble::NotFound(format!("`{text}` is no number of a job")))
+}
+
+impl Page {
+    pub(super) fn task(&self, run: &str, job: &str) -> Given {
+        let facts = self.run_facts(run)?;
+        let job = job_of(job)?;
+        let known = self.board.line(run);
+        let (lines, attempts, mut outputs) = self.stores.ask(|store| {
+            let mut attempts = store.attempts(run, job)?;
+            // Of an attempt that runs, those that were seen so far.
+            if let Some(last) = attempts.last_mut().filter(|last| last.ended.is_none()) {
+                last.samples = serde_json::to_value(store.samples(run, job, last.n)?).ok();
+            }
+            Ok((store.job_lines(run, &[job], true)?, attempts, store.outputs(run, Some(job))?))
+        })?;
+        let (Some(mut line), Some(known)) = (lines.into_iter().next(), known) else {
+            return Err(Trouble::NotFound(format!("{run} has no job {}", job.0)));
+        };
+        complete(&mut line, &facts);
+        let attempts = attempts.into_iter().map(|mut attempt| {
+            let placed = attempt.placement.as_ref().and_then(|placement| placement["nodes"][0]["node"].as_u64());
+            let placed = placed.and_then(|node| u32::try_from(node).ok());
+            attempt.node = facts.place(placed, attempt.host.as_deref()).or(attempt.node);
+            let request = attempt.request.clone().and_then(|request| serde_json::from_value::<Request>(request).ok());
+            AttemptView { asked: request.map(|request| request_words(&request)), attempt }
+        });
+        let all_outputs = outputs.len();
+        outputs.truncate(MOST_FILES);
+        json(&TaskView { run: known, line, attempts: attempts.collect(), outputs, all_outputs })
+    }
+
+    pub(super) fn why(&self, run: &str, job: &str) -> Given {
+        let folder = self.folder(run)?;
+        let job = job_of(job)?;
+        let story = self.stores.ask(|store| store.story(run, job))?;
+        let shown = self.replays.of(&folder)?;
+        let shown = lock(&shown);
+        let replayed = &shown.replayed;
+        if job.index() >= replayed.engine.graph().len() {
+            return Err(Trouble::NotFound(format!("{run} has no job {}", job.0)));
+        }
+        let explain = explanation::view(&self.project, replayed, job, &shown.causes)?;
+        let explanation::Words { lines, hints } = explanation::lines(replayed, &explain);
+        let inputs = replayed.engine.spec_context().inputs(job);
+        let files = || inputs.iter().flat_map(|input| input.files.iter().map(move |file| (input, file)));
+        let view = |(input, file): (&tulpar_core::job::InputFiles, &tulpar_core::job::InputFile)| InputView {
+            name: input.name.clone(),
+            path: file.path.clone(),
+            size: file.size,
+            digest: file.digest.hex(),
+        };
+        let started = replayed.started.unwrap_or_default();
+        let told = |event: StoryEvent| {
+            let words = recorded(&event).map(|entry| verbs::story_words(replayed, &entry));
+            StoryLine {
+                seq: event.seq,
+                at: event.at,
+                after_us: event.at.0.saturating_sub(started.0),
+                words: words.unwrap_or(event.kind),
+            }
+        };
+        json(&WhyView {
+            // The first line says again which task it is.
+            words: lines.into_iter().skip(1).chain(hints).collect(),
+            story: story.into_iter().map(told).collect(),
+            inputs: InputsView {
+                total: files().count(),
+                bytes: files().map(|(_, file)| file.size).sum(),
+                files: files().take(MOST_FILES).map(view).collect(),
+            },
+            by_hand: by_hand::of(&self.project, replayed, job).map(short),
+            explain,
+        })
+    }
+
+    /// All lines, as a file for a shell.
+    pub(super) fn script(&self, run: &str, job: &str) -> Given {
+        let folder = self.folder(run)?;
+        let job = job_of(job)?;
+        let shown = self.replays.of(&folder)?;
+        let shown = lock(&shown);
+        if job.index() >= shown.replayed.engine.graph().len() {
+            return Err(Trouble::NotFound(format!("{run} has no job {}", job.0)));
+        }
+        let lines = by_hand::of(&self.project, &shown.replayed, job);
+        let lines = lines.ok_or_else(|| Trouble::NotFound("it cannot be run by hand".to_owned()))?;
+        Ok(Answer::new(200, "text/plain; charset=utf-8", format!("{}\n", lines.lines.join("\n")).into_bytes()))
+    }
+
+    pub(super) fn logs(&self, run: &str, job: &str, asked: &Asked) -> Given {
+        let folder = self.folder(run)?;
+        let n = super::jobs::number(asked, "attempt")?.unwrap_or(1);
+        let attempt = AttemptId { job: job_of(job)?, n };
+        let place = attempt_folder(&folder, attempt);
+        let read = |name: &str| {
+            let path = place.join(name);
+            end_of(&path).or_else(|error| match error.kind() {
+                io::ErrorKind::NotFound => Ok(StreamView::default()),
+                _ => Err(crate::failure::Failure::Read { path: path.clone(), source: error }),
+            })
+        };
+        json(&LogsView { attempt: n, stdout: read("stdout")?, stderr: read("stderr")? })
+    }
+}
+
+/// What is shown of very many lines; all are in the file.
+fn short(mut by_hand: by_hand::ByHand) -> by_hand::ByHand {
+    const MOST: usize = 60;
+    let lines = &mut by_hand.lines;
+    if lines.len() > MOST {
+        let more = lines.len() - MOST;
+        lines.splice(MOST / 2..MOST / 2 + more, [format!("# … {more} lines more: see the whole file")]);
+    }
+    by_hand
+}
+
+fn recorded(event: &StoryEvent) -> Option<Entry> {
+    let whole = serde_json::json!({"kind": event.kind, "data": event.data});
+    let known: Event = serde_json::from_value(whole).ok()?;
+    Some(Entry { seq: event.seq, at: event.at, event: known })
+}
+
+/// The last part of a file, from the beginning of a line.
+fn end_of(path: &Path) -> io::Result<StreamView> {
+    let mut file = File::open(path)?;
+    let bytes = file.metadata()?.len();
+    let from = bytes.saturating_sub(TAIL);
+    file.seek(SeekFrom::Start(from))?;
+    let mut read = Vec::new();
+    file.take(TAIL).read_to_end(&mut read)?;
+    let cut = from > 0;
+    let start = if cut { read.iter().position(|byte| *byte == b'\n').map_or(0, |place| place + 1) } else { 0 };
+    Ok(StreamView { bytes, cut, text: String::from_utf8_lossy(&read[start..]).into_owned() })
+}
