@@ -60,6 +60,8 @@ pub(crate) enum Verb {
     Resume(ResumeArguments),
     /// Show how a run stands
     Status(StatusArguments),
+    /// Watch a run on the whole terminal, live or after it ended
+    Watch(WatchArguments),
     /// Say why a task waits, failed, or was run again
     Explain(TaskArguments),
     /// Show every event that touched a task
@@ -269,6 +271,10 @@ pub(crate) struct RunArguments {
     #[arg(long)]
     pub(crate) detach: bool,
 
+    /// Go on in the background, and watch it here
+    #[arg(long, conflicts_with_all = ["detach", "dry_run", "json"])]
+    pub(crate) watch: bool,
+
     /// Neither use nor keep results of other runs
     #[arg(long)]
     pub(crate) no_cache: bool,
@@ -326,6 +332,10 @@ pub(crate) struct ResumeArguments {
     /// Go on in the background, also after logout
     #[arg(long)]
     pub(crate) detach: bool,
+
+    /// Go on in the background, and watch it here
+    #[arg(long, conflicts_with_all = ["detach", "json"])]
+    pub(crate) watch: bool,
     /// Print the outcome as JSON
     #[arg(long)]
     pub(crate) json: bool,
@@ -345,6 +355,16 @@ pub(crate) struct RunChoice {
     /// Print as JSON
     #[arg(long)]
     pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct WatchArguments {
+    #[command(flatten)]
+    pub(crate) run: RunName,
+
+    /// Print one screen as text, and end
+    #[arg(long)]
+    pub(crate) once: bool,
 }
 
 #[derive(Debug, Args)]

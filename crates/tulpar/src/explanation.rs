@@ -18,6 +18,7 @@ use tulpar_core::event::{Because, Blame, Event, Reason};
 use tulpar_core::ids::{AttemptId, JobId, SetId};
 use tulpar_core::job::Ending;
 use tulpar_core::planner::Decision;
+use tulpar_core::units::Timestamp;
 use tulpar_exec::folder::Project;
 
 /// Why tasks were skipped, from the events as they come.
@@ -43,6 +44,10 @@ pub(crate) struct Words {
 }
 
 impl Words {
+    pub(crate) fn only(line: String) -> Self {
+        Self { lines: vec![line], hints: Vec::new() }
+    }
+
     fn line(&mut self, line: impl Into<String>) {
         self.lines.push(line.into());
     }
@@ -217,6 +222,38 @@ pub(crate) fn set_view(replayed: &Replayed, set: SetId) -> SetExplainView {
         until,
         known_when,
         states,
+    }
+}
+
+/// Why a task is not over, in a few words for a table.
+pub(crate) fn short(explanation: &Explanation, now: Timestamp) -> String {
+    match explanation {
+        Explanation::Waiting { batch: Some(batch), .. } => {
+            format!("{} of {} results of {} are there", batch.arrived, batch.by, batch.of)
+        }
+        Explanation::Waiting { unmet, total, .. } => match unmet.as_slice() {
+            [] => format!("waits for {}", count(*total, "task")),
+            [(only, state)] => format!("waits for {only} ({})", state_word(*state, true)),
+            [(first, state), rest @ ..] => {
+                format!("waits for {first} ({}) and {} more", state_word(*state, true), rest.len())
+            }
+        },
+        Explanation::Looking => "the cache is asked".to_owned(),
+        Explanation::Barrier { mode, unsettled, .. } => {
+            format!("{}: {} of an earlier stage first", mode.name(), count(*unsettled as usize, "task"))
+        }
+        Explanation::Ready { at_most: Some(most), .. } => format!("{most} of its set run, as many as may"),
+        Explanation::Ready { could_ever_run: false, .. } => "no node can ever give what it asks for".to_owned(),
+        Explanation::Ready { nodes, .. } => match nodes.iter().find(|node| !node.lacks.is_empty()) {
+            Some(node) => format!("{}: {}", node.node, node.lacks.join("; ")),
+            None => "it is next".to_owned(),
+        },
+        Explanation::Live { reason: Some(reason), .. } => format!("held: {reason}"),
+        Explanation::Live { node, since, .. } => format!("on {node} for {}", duration(now.since(*since))),
+        Explanation::Backoff { until, attempt } => {
+            format!("attempt {attempt} failed, the next in {}", duration(until.since(now)))
+        }
+        Explanation::Settled { .. } => String::new(),
     }
 }
 

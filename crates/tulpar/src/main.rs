@@ -28,8 +28,10 @@ mod simulation;
 mod stop;
 mod stores;
 mod trial;
+mod used;
 mod verbs;
 mod view;
+mod watch;
 
 use clap::Parser;
 use std::process::ExitCode;

@@ -85,7 +85,11 @@ impl Replayed {
 
     /// How long it was driven, until now if it is.
     pub(crate) fn took(&self) -> Duration {
-        let until = if self.standing() == Standing::Running { Some(now()) } else { self.last };
+        self.took_until(now())
+    }
+
+    pub(crate) fn took_until(&self, now: Timestamp) -> Duration {
+        let until = if self.standing() == Standing::Running { Some(now) } else { self.last };
         let open = until.zip(self.driven_since).map(|(until, since)| until.since(since));
         self.driven + open.unwrap_or_default()
     }

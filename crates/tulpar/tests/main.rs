@@ -28,5 +28,6 @@ mod main {
     mod simulate;
     mod streaming;
     mod together;
+    mod watching;
     mod wfformat;
 }

@@ -147,38 +147,52 @@ fn killed_at_random_moments_every_job_runs_exactly_once() {
     let project = pool.project("killed");
     project.write("workflow.yaml", &scatter(100));
     let kills = if campaign() > 1 { 50 } else { 5 };
-    // Early moments are the dangerous ones: nothing, or half, is submitted.
     let mut random = 20_261_116u64;
-    let mut running = project.start(&["run", "--site", "condor"]);
     let mut done = 0;
+    let mut ended = Vec::new();
+    // A run that ends before the last kill is looked at, and another begins. One that was killed before it was planned
+    // never began.
     while done < kills {
-        random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        let pause = if kills > 5 { 40 + (random >> 33) % 260 } else { 60 + (random >> 33) % 1500 };
-        std::thread::sleep(std::time::Duration::from_millis(pause));
-        running.signal("KILL");
-        let said = running.wait();
-        done += 1;
-        if said.code == Some(0) {
-            break;
-        }
-        running = project.start(&["resume", "scatter-1"]);
-        if done == kills {
-            running.wait().good();
-            break;
-        }
+        let begun = || {
+            let folders = std::fs::read_dir(project.folder.join(".tulpar/runs")).into_iter().flatten().flatten();
+            let planned = folders.filter(|folder| folder.path().join("plan.json").exists());
+            planned.map(|folder| folder.file_name().into_string().unwrap()).find(|name| !ended.contains(name))
+        };
+        let name = loop {
+            let mut running = match begun() {
+                Some(name) => project.start(&["resume", &name]),
+                None => project.start(&["run", "--site", "condor", "--no-cache"]),
+            };
+            if done < kills {
+                random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+                // Early moments are the dangerous ones: nothing, or half, is submitted.
+                let pause = if random >> 63 == 0 { 40 + (random >> 33) % 260 } else { 60 + (random >> 33) % 2500 };
+                std::thread::sleep(std::time::Duration::from_millis(pause));
+                running.signal("KILL");
+                done += 1;
+            }
+            if running.wait().code == Some(0) {
+                break begun().expect("it ended, so it had begun");
+            }
+        };
+        came_once(&project, &name, done);
+        ended.push(name);
     }
+}
+
+/// Every job of a scatter of a hundred ended once, however often its Tulpar was killed.
+fn came_once(project: &Project, run: &str, kills: u32) {
     assert_eq!(project.read("results/all.txt"), numbers(100));
-    assert_eq!(logged(&project, "scatter-1", "005"), 101, "each job ended once, after {done} kills");
-    assert_eq!(logged(&project, "scatter-1", "009"), 0, "none was removed");
-    let left = project.run(&["condor_q", "-af", "ClusterId"]).good();
+    assert_eq!(logged(project, run, "005"), 101, "each job ended once, after {kills} kills");
+    assert_eq!(logged(project, run, "009"), 0, "none was removed");
     let own = project.run(&[
         "condor_q",
         "-constraint",
-        &format!("TulparRun == \"{}\"", project.folder.join(".tulpar/runs/scatter-1").display()),
+        &format!("TulparRun == \"{}\"", project.folder.join(".tulpar/runs").join(run).display()),
         "-af",
         "ClusterId",
     ]);
-    assert_eq!(own.good().trim(), "", "none is left in the queue: {left}");
+    assert_eq!(own.good().trim(), "", "none is left in the queue");
 }
 
 #[test]

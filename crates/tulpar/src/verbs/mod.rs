@@ -60,6 +60,8 @@ pub(crate) fn run(arguments: Arguments) -> Result<ExitCode, Failure> {
         Verb::Run(run) => run::run(folder, &run),
         Verb::Resume(resume) => run::resume(folder, &resume),
         Verb::Status(status) => status::status(folder, &status),
+        Verb::Watch(watch) if watch.once => crate::watch::once(folder, watch.run.run.as_deref()),
+        Verb::Watch(watch) => crate::watch::watch(folder, watch.run.run.as_deref()).map(|_| ExitCode::SUCCESS),
         Verb::Explain(task) => explain::explain(folder, &task),
         Verb::Story(task) => story::story(folder, &task),
         Verb::Logs(logs) => logs::logs(folder, &logs),

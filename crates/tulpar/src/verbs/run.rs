@@ -7,11 +7,11 @@ use super::prepare::sets_named;
 use super::together::{Together, together};
 use crate::arguments::{LaunchArguments, ResumeArguments, RunArguments};
 use crate::failure::{Exit, Failure};
-use crate::{earlier, executors, forecast, planning, print, queueing};
+use crate::{earlier, executors, forecast, planning, print, queueing, watch};
 use clap::ValueEnum;
 use std::fs::File;
 use std::os::unix::process::CommandExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, Stdio};
 use std::sync::Arc;
 use tulpar_core::catalogue::{Catalogue, DataConfiguration};
@@ -26,6 +26,9 @@ pub(crate) fn run(folder: Option<&Path>, arguments: &RunArguments) -> Result<Exi
     plan.until = sets_named(&plan, &arguments.until)?;
     plan.forced = sets_named(&plan, &arguments.force)?;
     let policy = Policy { cache: !arguments.no_cache, fail_fast: arguments.fail_fast, ..arguments.scheduling.policy() };
+    if arguments.watch {
+        watch::possible()?;
+    }
     if arguments.dry_run {
         return dry_run(&project, plan, policy, arguments.json);
     }
@@ -59,10 +62,7 @@ pub(crate) fn run(folder: Option<&Path>, arguments: &RunArguments) -> Result<Exi
     let mut plan = Arc::unwrap_or_clone(plan);
     plan.site = arguments.pilots.site(&plan.site)?;
     run.save(&SavedRun { version: VERSION.into(), workflow_file, policy, plan })?;
-    if arguments.detach {
-        return detach(&project, &run, &arguments.launch);
-    }
-    drive(&project, &run, &arguments.launch, arguments.json)
+    go(&project, &run, &arguments.launch, Manner::new(arguments.detach, arguments.watch, arguments.json))
 }
 
 fn sites_of(arguments: &RunArguments) -> Vec<String> {
@@ -111,10 +111,47 @@ fn planned(
 pub(crate) fn resume(folder: Option<&Path>, arguments: &ResumeArguments) -> Result<ExitCode, Failure> {
     let project = Project::new(folder.unwrap_or(Path::new(".")))?;
     let run = project.real_run(arguments.run.run.as_deref())?;
-    if arguments.detach {
-        return detach(&project, &run, &arguments.launch);
+    if arguments.watch {
+        watch::possible()?;
     }
-    drive(&project, &run, &arguments.launch, arguments.json)
+    go(&project, &run, &arguments.launch, Manner::new(arguments.detach, arguments.watch, arguments.json))
+}
+
+/// How a run is to be driven.
+enum Manner {
+    Here { json: bool },
+    Detached,
+    Watched,
+}
+
+impl Manner {
+    fn new(detach: bool, watch: bool, json: bool) -> Self {
+        match (detach, watch) {
+            (true, _) => Self::Detached,
+            (_, true) => Self::Watched,
+            _ => Self::Here { json },
+        }
+    }
+}
+
+fn go(project: &Project, run: &RunFolder, launch: &LaunchArguments, manner: Manner) -> Result<ExitCode, Failure> {
+    match manner {
+        Manner::Here { json } => drive(project, run, launch, json),
+        Manner::Detached => {
+            let log = detach(project, run, launch)?;
+            print::line(&run.name);
+            print::note(&format!(
+                "Running in the background. `tulpar watch {0}` shows it, `tulpar cancel --run {0}` ends it; its words are in {1}",
+                run.name,
+                log.display()
+            ));
+            Ok(Exit::Done.into())
+        }
+        Manner::Watched => {
+            detach(project, run, launch)?;
+            Ok(watch::exit(watch::watch(Some(project.root()), Some(&run.name))?).into())
+        }
+    }
 }
 
 /// The process that `--detach` leaves behind.
@@ -125,7 +162,7 @@ pub(crate) fn drive_detached(folder: Option<&Path>, run: &str, launch: &LaunchAr
 }
 
 /// Starts the driver in a session of its own, with its words in a file, and returns at once.
-fn detach(project: &Project, run: &RunFolder, launch: &LaunchArguments) -> Result<ExitCode, Failure> {
+fn detach(project: &Project, run: &RunFolder, launch: &LaunchArguments) -> Result<PathBuf, Failure> {
     let log = run.path.join("driver.log");
     let file = File::options().create(true).append(true).open(&log);
     let file = file.map_err(|source| Failure::Write { path: log.clone(), source })?;
@@ -145,11 +182,5 @@ fn detach(project: &Project, run: &RunFolder, launch: &LaunchArguments) -> Resul
         command.pre_exec(|| rustix::process::setsid().map(|_| ()).map_err(std::io::Error::from));
     }
     command.spawn().map_err(Failure::Launch)?;
-    print::line(&run.name);
-    print::note(&format!(
-        "Running in the background. `tulpar status {0}` shows how it stands, `tulpar cancel --run {0}` ends it; its words are in {1}",
-        run.name,
-        log.display()
-    ));
-    Ok(Exit::Done.into())
+    Ok(log)
 }

@@ -5,8 +5,9 @@
 use crate::arguments::StatusArguments;
 use crate::failure::{Exit, Failure};
 use crate::print::{self, Style};
-use crate::progress::{self, duration};
+use crate::progress::duration;
 use crate::replay::{self, Replayed, Standing};
+use crate::used::{self, Used};
 use crate::view::{Moment, count, cpu_percent, state_word};
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -17,7 +18,7 @@ use tulpar_core::diagnostic::did_you_mean;
 use tulpar_core::engine::{Counts, STATES, State};
 use tulpar_core::event::Event;
 use tulpar_core::ids::{JobId, SetId};
-use tulpar_core::job::{Report, Usage};
+use tulpar_core::job::Usage;
 use tulpar_core::units::Bytes;
 
 #[derive(Serialize)]
@@ -105,36 +106,6 @@ fn is_zero(number: &usize) -> bool {
 
 const MOST_FAILED: usize = 20;
 
-/// What the attempts of a task set used, together.
-#[derive(Clone, Default)]
-struct Used {
-    /// Attempts that ended well.
-    good: u32,
-    good_wall_us: u64,
-    max_wall_us: u64,
-    wall_us: u64,
-    cpu_us: u64,
-    peak_rss: u64,
-    read_bytes: u64,
-    write_bytes: u64,
-}
-
-impl Used {
-    fn add(&mut self, report: &Report) {
-        let usage = &report.usage;
-        if report.ending.is_success() {
-            self.good += 1;
-            self.good_wall_us += usage.wall_us;
-            self.max_wall_us = self.max_wall_us.max(usage.wall_us);
-        }
-        self.wall_us += usage.wall_us;
-        self.cpu_us += usage.user_us + usage.system_us;
-        self.peak_rss = self.peak_rss.max(usage.peak_rss);
-        self.read_bytes += usage.read_bytes;
-        self.write_bytes += usage.write_bytes;
-    }
-}
-
 /// What is remembered of single tasks, only when they are to be listed.
 #[derive(Default)]
 struct Singles {
@@ -187,7 +158,7 @@ pub(crate) fn status(folder: Option<&Path>, arguments: &StatusArguments) -> Resu
             used[engine.graph().set_of(attempt.job).index()].add(report);
             // Most failures are retried or tolerated: words are made for those that stay.
             if !report.ending.is_success() && failures.len() < 10_000 {
-                failures.insert(attempt.job, why(report));
+                failures.insert(attempt.job, used::why(report));
             }
         }
     })?;
@@ -216,14 +187,6 @@ fn wanted_state(text: &str) -> Result<String, Failure> {
         None => format!("the states are: {}", known.join(", ")),
     };
     Err(Failure::usage_with(format!("`{text}` is not a state of a task"), hint))
-}
-
-fn why(report: &Report) -> String {
-    let ending = progress::ending(&report.ending);
-    match report.stderr_tail.lines().last() {
-        Some(last) => format!("{ending}: {}", last.trim()),
-        None => ending,
-    }
 }
 
 fn view(replayed: &Replayed, used: &[Used], failures: &BTreeMap<JobId, String>) -> StatusView {

@@ -38,7 +38,7 @@ fn a_detached_run_goes_on_and_can_be_watched() {
     --- stdout
     waits-1
     --- stderr
-    Running in the background. `tulpar status waits-1` shows how it stands, `tulpar cancel --run waits-1` ends it; its words are in <folder>/.tulpar/runs/waits-1/driver.log
+    Running in the background. `tulpar watch waits-1` shows it, `tulpar cancel --run waits-1` ends it; its words are in <folder>/.tulpar/runs/waits-1/driver.log
     "#);
     wait_for("a task runs", || standing(&scene) == "running a task");
     insta::assert_snapshot!(scene.tulpar("explain second"), @r#"
