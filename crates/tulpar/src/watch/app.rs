@@ -208,6 +208,8 @@ impl App {
                         self.over = Over::Task(job);
                     }
                     (Some(_), Some(_)) => {
+                        // It was for finding the set.
+                        self.filter.clear();
                         self.set = Some(set);
                         self.orders[self.tab] = Order::default();
                         self.selected[self.tab] = 0;

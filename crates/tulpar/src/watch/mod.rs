@@ -20,11 +20,10 @@ use ratatui::backend::TestBackend;
 use ratatui::crossterm::event::{self, Event, KeyEventKind};
 use ratatui::{DefaultTerminal, Terminal};
 use signal_hook::consts::{SIGHUP, SIGTERM};
+use signal_hook::iterator::Signals;
 use std::io::IsTerminal;
 use std::path::Path;
 use std::process::ExitCode;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 /// How often the run is looked at.
@@ -47,12 +46,9 @@ pub(crate) fn watch(folder: Option<&Path>, run: Option<&str>) -> Result<Standing
     let project = replay::project(folder)?;
     let run = project.run(run)?;
     let mut app = App::new(Model::open(project, run, now())?);
-    let stop = Arc::new(AtomicBool::new(false));
-    for signal in [SIGTERM, SIGHUP] {
-        signal_hook::flag::register(signal, stop.clone()).map_err(Failure::Launch)?;
-    }
+    restored_when_told_to_end()?;
     let mut terminal = ratatui::try_init().map_err(Failure::Launch)?;
-    let shown = show(&mut terminal, &mut app, &stop);
+    let shown = show(&mut terminal, &mut app);
     ratatui::restore();
     shown?;
     let standing = app.model.run.standing();
@@ -66,10 +62,23 @@ pub(crate) fn watch(folder: Option<&Path>, run: Option<&str>) -> Result<Standing
     Ok(standing)
 }
 
-fn show(terminal: &mut DefaultTerminal, app: &mut App, stop: &AtomicBool) -> Result<(), Failure> {
+/// Somebody who is told to end leaves a terminal that can be used. In a thread of its own: reading keys never comes back
+/// from a terminal that is gone.
+fn restored_when_told_to_end() -> Result<(), Failure> {
+    let mut signals = Signals::new([SIGTERM, SIGHUP]).map_err(Failure::Launch)?;
+    std::thread::spawn(move || {
+        if let Some(signal) = signals.forever().next() {
+            ratatui::restore();
+            let _ = signal_hook::low_level::emulate_default_handler(signal);
+        }
+    });
+    Ok(())
+}
+
+fn show(terminal: &mut DefaultTerminal, app: &mut App) -> Result<(), Failure> {
     let paint = Paint(print::colour_on_stdout());
     let mut looked = Instant::now();
-    while !stop.load(Ordering::Relaxed) {
+    loop {
         terminal.draw(|frame| draw::draw(frame, app, &paint)).map_err(Failure::Launch)?;
         let wait = LOOK_EVERY.saturating_sub(looked.elapsed());
         match event::poll(wait) {
@@ -82,7 +91,6 @@ fn show(terminal: &mut DefaultTerminal, app: &mut App, stop: &AtomicBool) -> Res
                 }
             }
             Ok(false) => {}
-            // A signal; whether it was to stop is asked above.
             Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
             Err(error) => return Err(Failure::Launch(error)),
         }
@@ -92,7 +100,6 @@ fn show(terminal: &mut DefaultTerminal, app: &mut App, stop: &AtomicBool) -> Res
             app.refresh();
         }
     }
-    Ok(())
 }
 
 /// One screen as text.

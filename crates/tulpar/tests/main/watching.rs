@@ -6,7 +6,7 @@ use std::process::Command;
 /// Two that work, one that fails, and two that wait: for a failure, and for a file.
 const MIXED: &str = "workflow: mixed
 tasks:
-  ok:
+  fine:
     for: {i: [1, 2]}
     out: {o: 'o{i}.txt'}
     run: 'echo fine > {o}'
@@ -40,12 +40,12 @@ impl Screen {
                 None => tmux.env_remove(name),
             };
         }
-        tmux.arg("-c").arg(scene.path(".")).arg("--").arg(command.get_program()).args(command.get_args());
-        assert!(tmux.status().unwrap().success());
         // What is printed last is read after the program has ended.
-        let this = Self { socket };
-        this.tmux(&["set-option", "remain-on-exit", "on"]);
-        Some(this)
+        const STAY: &str = "\"$0\" \"$@\"; echo ended with $?; read forever";
+        tmux.arg("-c").arg(scene.path(".")).args(["--", "sh", "-c", STAY]);
+        tmux.arg(command.get_program()).args(command.get_args());
+        assert!(tmux.status().unwrap().success());
+        Some(Self { socket })
     }
 
     fn tmux(&self, arguments: &[&str]) -> String {
@@ -96,14 +96,14 @@ fn a_run_is_watched_while_it_goes_on_task_by_task() {
     screen.shows("why last has not run");
     screen.press("1");
     screen.press("/");
-    screen.tmux(&["send-keys", "-l", "ok"]);
+    screen.tmux(&["send-keys", "-l", "fine"]);
     screen.press("Enter");
-    wait_for("only one set is listed", || !screen.text().contains("broken"));
+    wait_for("only one set is listed", || !screen.text().contains("slow"));
     screen.press("Enter");
-    screen.shows("› ok");
-    screen.shows("ok[i=2]");
+    screen.shows("› fine");
+    screen.shows("fine[i=2]");
     screen.press("Escape");
-    wait_for("the set is closed", || !screen.text().contains("› ok"));
+    wait_for("the set is closed", || !screen.text().contains("› fine"));
     screen.press("?");
     screen.shows("leave; the run goes on");
     screen.press("Escape");
@@ -111,14 +111,14 @@ fn a_run_is_watched_while_it_goes_on_task_by_task() {
     screen.shows("mixed-1  failed");
     screen.press("q");
     screen.shows("mixed-1: failed");
-    screen.shows("status 1");
+    screen.shows("ended with 1");
 }
 
 #[test]
 fn leaving_the_view_leaves_the_run_alone() {
     let scene = Scene::new(MIXED);
     let Some(screen) = Screen::open(&scene, &["run", "--watch"]) else { return };
-    screen.shows("1 Task sets");
+    screen.shows("mixed-1  running");
     screen.press("C-c");
     screen.shows("mixed-1 goes on.");
     assert_eq!(scene.tulpar("status --json").json()["standing"], "running");
