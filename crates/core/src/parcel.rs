@@ -21,6 +21,8 @@ pub const RECORDS: &str = "records.jsonl";
 pub const CHECKPOINTS: &str = "checkpoints";
 /// In `OUT`, from its start: when and where the task really started.
 pub const STARTED: &str = "started.json";
+/// In `OUT`, where it is shared: the last look at the task while it runs, one line as in `samples.jsonl` of the run.
+pub const SEEN: &str = "seen.json";
 /// Values of secrets by name, readable by the job alone.
 pub const SECRETS: &str = "tulpar-secrets.json";
 /// Inputs that came as one file.

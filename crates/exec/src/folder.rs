@@ -185,6 +185,11 @@ impl RunFolder {
         self.path.join("records.jsonl")
     }
 
+    /// What is seen of attempts while they run, and of those that wait: see `live`.
+    pub fn samples(&self) -> PathBuf {
+        self.path.join("samples.jsonl")
+    }
+
     pub fn attempts(&self) -> PathBuf {
         self.path.join("attempts")
     }

@@ -13,6 +13,7 @@ pub mod executor;
 pub mod folder;
 pub mod hooks;
 pub mod journal;
+pub mod live;
 pub mod local;
 pub mod machine;
 pub mod pilots;

@@ -1,6 +1,7 @@
 //! The executor for this machine: `launch` in-process, no second process a task.
 
 use crate::executor::{Executor, Observation};
+use crate::live::LiveFile;
 use crossbeam_channel::{Receiver, Sender, unbounded};
 use std::io;
 use std::path::Path;
@@ -17,7 +18,11 @@ pub struct Local {
 
 impl Local {
     /// Starts the launcher. What happens to attempts arrives at the receiver.
-    pub fn start(folders: Folders, options: Options) -> io::Result<(Self, Receiver<Observation>)> {
+    pub fn start(folders: Folders, mut options: Options) -> io::Result<(Self, Receiver<Observation>)> {
+        if options.looks.is_none() {
+            let live = LiveFile::at(folders.records.with_file_name("samples.jsonl"));
+            options.looks = Some(Box::new(move |looks| live.append(&looks)));
+        }
         let (observations, observed) = unbounded();
         let run = options.run.clone();
         let told = observations.clone();

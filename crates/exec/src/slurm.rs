@@ -14,6 +14,7 @@ mod submit;
 mod supply;
 mod table;
 mod tools;
+mod watching;
 
 pub use supply::SlurmSupply;
 

@@ -12,7 +12,7 @@ use crate::queue::{Queue, Work};
 use crate::records::Records;
 use crate::sandbox::Sandboxes;
 use crate::table::{Stage, Table};
-use crate::{Folders, Notice, Options, commit, container, finish, prepare, sandbox, watch};
+use crate::{Folders, LookTaker, Notice, Options, commit, container, finish, prepare, sandbox, watch};
 use crossbeam_channel::Sender;
 use rustix::event::{EventfdFlags, epoll};
 use std::collections::HashMap;
@@ -46,6 +46,7 @@ pub(crate) struct Shared {
     links: PathBuf,
     pub(crate) objects: Objects,
     pub(crate) records: Records,
+    pub(crate) looks: Option<Box<LookTaker>>,
     pub(crate) gpus: Arc<Gpus>,
     pub(crate) queue: Queue,
     pub(crate) epoll: OwnedFd,
@@ -135,6 +136,7 @@ impl Launcher {
             links: folders.attempts.join("links"),
             objects: Objects::open(&folders.objects, options.durable)?,
             records: Records::open(&folders.records, options.records.take())?,
+            looks: options.looks.take(),
             gpus: Arc::default(),
             queue: Queue::default(),
             epoll,

@@ -8,6 +8,7 @@
 //! deadlines and samples; one makes outputs durable. Linux 5.4 or newer (pidfd).
 
 mod checkpoint;
+mod chirp;
 mod collect;
 mod command;
 mod commit;
@@ -29,6 +30,7 @@ mod refusal;
 mod sample;
 mod sandbox;
 mod script;
+mod sharing;
 mod signals;
 mod spawn;
 mod table;
@@ -48,6 +50,7 @@ use tulpar_core::ids::AttemptId;
 #[cfg(doc)]
 use tulpar_core::job::JobSpec;
 use tulpar_core::job::Report;
+use tulpar_core::live::LiveLine;
 
 /// The folder of an attempt below the folder of all: `stdout`, `stderr` and the sandbox `work/`.
 pub fn attempt_folder(attempts: &std::path::Path, attempt: AttemptId) -> PathBuf {
@@ -92,10 +95,15 @@ pub struct Options {
     pub durable: bool,
     /// Gets the records, each a line, before the end of its attempt is told; without, they go into the file.
     pub records: Option<Box<RecordTaker>>,
+    /// Gets what is seen of running attempts, every now and then, less often the longer they run. It must not wait.
+    pub looks: Option<Box<LookTaker>>,
 }
 
 /// Takes the record of an attempt, a whole line.
 pub type RecordTaker = dyn Fn(AttemptId, Vec<u8>) + Send + Sync;
+
+/// Takes what one look at all running attempts saw.
+pub type LookTaker = dyn Fn(Vec<LiveLine>) + Send + Sync;
 
 impl Options {
     pub fn new(run: impl Into<String>) -> Self {
@@ -111,6 +119,7 @@ impl Options {
             inside: false,
             durable: true,
             records: None,
+            looks: None,
         }
     }
 }

@@ -237,6 +237,12 @@ pub(crate) fn out_of_memory_kills() -> u64 {
     text.lines().find_map(|line| line.strip_prefix("oom_kill ")?.parse().ok()).unwrap_or(0)
 }
 
+/// CPU time that the calling thread has used.
+pub(crate) fn thread_time() -> std::time::Duration {
+    let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
+    std::time::Duration::new(time.tv_sec.max(0) as u64, time.tv_nsec.clamp(0, 999_999_999) as u32)
+}
+
 /// Resident bytes with shared pages divided among those who share them: dear, so only asked for when it decides.
 pub(crate) fn proportional_size(pid: i32, buffer: &mut Vec<u8>) -> Option<u64> {
     read(pid, "smaps_rollup", buffer).ok()?;

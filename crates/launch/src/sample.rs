@@ -8,6 +8,8 @@ use crate::watch::Watch;
 use std::collections::HashMap;
 use std::time::Instant;
 use tulpar_core::job::{Ending, Sample};
+use tulpar_core::live::{LiveLine, Seen};
+use tulpar_core::units::Timestamp;
 
 /// Then every second one goes and the next ones come half as often.
 const MOST: usize = 2000;
@@ -23,7 +25,13 @@ pub(crate) struct Samples {
     peak_gpu_memory: u64,
     gpu_percent_sum: u64,
     gpu_samples: u64,
+    /// From this age on, in milliseconds, whoever watches is told again.
+    tell_at: u64,
 }
+
+/// Told no more often than this part of its age: what has run for hours changes slowly.
+const TELL_SHARE: u64 = 512;
+const TELL_AT_LEAST_EVERY: u64 = 60_000;
 
 impl Samples {
     fn push(&mut self, sample: Sample) {
@@ -48,6 +56,15 @@ impl Samples {
         self.list.push(sample);
     }
 
+    /// Whether whoever watches is to be told of it now.
+    fn is_to_be_told(&mut self, sample: &Sample) -> bool {
+        if sample.ms < self.tell_at {
+            return false;
+        }
+        self.tell_at = sample.ms + (sample.ms / TELL_SHARE).min(TELL_AT_LEAST_EVERY);
+        true
+    }
+
     pub(crate) fn take(&mut self) -> Vec<Sample> {
         std::mem::take(&mut self.list)
     }
@@ -69,11 +86,18 @@ struct Tree {
     pids: Vec<i32>,
     alive: u32,
     rss: u64,
+    /// Of the largest process alone.
+    largest: u64,
+    /// Memory that it holds, with what its processes share counted once.
+    held: u64,
+    /// And that is no estimate.
+    known: bool,
     ticks: u64,
     io: Io,
 }
 
-pub(crate) fn pass(watch: &mut Watch<'_>, sampling: bool, over: &mut Vec<Running>) {
+/// Gives the smallest number of bytes that an attempt has left to its memory limit.
+pub(crate) fn pass(watch: &mut Watch<'_>, sampling: bool, over: &mut Vec<Running>) -> u64 {
     let shared = watch.shared;
     let roots = {
         let mut table = shared.table();
@@ -81,6 +105,10 @@ pub(crate) fn pass(watch: &mut Watch<'_>, sampling: bool, over: &mut Vec<Running
         roots(&table)
     };
     let mut trees = trees(&roots, &mut watch.buffer);
+    watch.sharing.keep_only(|serial| trees.contains_key(&serial));
+    for (serial, tree) in &mut trees {
+        (tree.held, tree.known) = watch.sharing.held(*serial, tree.rss, tree.largest, &tree.pids, &mut watch.buffer);
+    }
     if sampling {
         for tree in trees.values_mut() {
             for pid in &tree.pids {
@@ -91,24 +119,38 @@ pub(crate) fn pass(watch: &mut Watch<'_>, sampling: bool, over: &mut Vec<Running
         }
     }
     let mut too_large = Vec::new();
+    let mut looks = Vec::new();
+    let mut headroom = u64::MAX;
     {
         let mut table = shared.table();
         for (serial, tree) in &trees {
             let Some(running) = table.running.get_mut(serial) else { continue };
             let newly_seen = !std::mem::replace(&mut running.seen, true);
-            running.samples.peak_rss = running.samples.peak_rss.max(tree.rss);
+            if tree.known {
+                running.samples.peak_rss = running.samples.peak_rss.max(tree.held);
+            }
             let limit = running.spec.limits.memory.0;
-            if limit > 0 && tree.rss > limit && !running.killed {
-                too_large.push((*serial, limit));
+            if limit > 0 && !running.killed {
+                headroom = headroom.min(limit.saturating_sub(tree.rss));
+                if tree.rss > limit {
+                    too_large.push((*serial, limit));
+                }
             }
             if sampling {
                 let sample = sample(running, tree, &shared.gpus.reading(&running.spec.gpus));
                 running.samples.push(sample);
+                if shared.looks.is_some() && running.samples.is_to_be_told(&sample) {
+                    let at = Timestamp(running.started.0 + sample.ms * 1000);
+                    looks.push(LiveLine::new(at, running.spec.attempt, Seen::Running(sample)));
+                }
             }
             if newly_seen {
                 table.unseen -= 1;
             }
         }
+    }
+    if let Some(taker) = shared.looks.as_ref().filter(|_| !looks.is_empty()) {
+        taker(looks);
     }
     for (serial, limit) in too_large {
         // Pages that forked workers share were counted for each of them: before ending a task for it, count right.
@@ -123,6 +165,7 @@ pub(crate) fn pass(watch: &mut Watch<'_>, sampling: bool, over: &mut Vec<Running
             crate::watch::settle(&mut table, serial, over);
         }
     }
+    headroom
 }
 
 fn sample(running: &Running, tree: &Tree, gpu: &Option<(u32, u64)>) -> Sample {
@@ -131,7 +174,7 @@ fn sample(running: &Running, tree: &Tree, gpu: &Option<(u32, u64)>) -> Sample {
     Sample {
         ms: running.clock.elapsed().as_millis() as u64,
         processes: tree.alive,
-        rss: tree.rss,
+        rss: tree.held,
         cpu_us: tree.ticks * 1_000_000 / ticks_per_second + done.user_us + done.system_us,
         read_bytes: tree.io.read_bytes + done.read_bytes,
         write_bytes: tree.io.write_bytes + done.write_bytes,
@@ -180,6 +223,7 @@ fn trees(roots: &HashMap<i32, u32>, buffer: &mut Vec<u8>) -> HashMap<u32, Tree> 
             tree.pids.push(*pid);
             tree.alive += u32::from(!stat.is_over());
             tree.rss += stat.rss_pages * page;
+            tree.largest = tree.largest.max(stat.rss_pages * page);
             tree.ticks += stat.ticks;
         }
     }
@@ -194,6 +238,27 @@ fn system_number(which: libc::c_int) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn who_watches_is_told_of_a_young_attempt_every_time_and_of_an_old_one_less_often() {
+        let mut samples = Samples::default();
+        let sample = |ms| Sample {
+            ms,
+            processes: 1,
+            rss: 0,
+            cpu_us: 0,
+            read_bytes: 0,
+            write_bytes: 0,
+            gpu_percent: None,
+            gpu_memory: None,
+        };
+        let told: Vec<u64> =
+            (1..=86_400).map(|second| second * 1000).filter(|ms| samples.is_to_be_told(&sample(*ms))).collect();
+        assert_eq!(told[..3], [1000, 2000, 3000]);
+        assert_eq!(told.iter().filter(|ms| **ms <= 512_000).count(), 512);
+        assert!(told.len() < 3500, "{} in a day", told.len());
+        assert!(told.windows(2).all(|pair| pair[1] - pair[0] <= 61_000));
+    }
 
     #[test]
     fn a_long_attempt_keeps_a_bounded_number_of_even_samples() {

@@ -86,13 +86,6 @@ pub(crate) struct Table {
     pub(crate) closing: bool,
 }
 
-impl Table {
-    /// Somebody's memory is to be looked at before the next sample.
-    pub(crate) fn memory_matters(&self) -> bool {
-        self.memory_limited > 0 || self.unseen > 0
-    }
-}
-
 impl Running {
     pub(crate) fn deadline(&self) -> Option<Instant> {
         self.clock.checked_add(self.limit()?.0)

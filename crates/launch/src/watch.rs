@@ -9,6 +9,7 @@ use crate::launcher::Shared;
 use crate::marker::Marker;
 use crate::process::{self, Adopted, Left, Stat};
 use crate::queue::Work;
+use crate::sharing::Sharing;
 use crate::table::{Alarm, Running, Stray, Table};
 use crate::{finish, sample};
 use rustix::event::epoll;
@@ -21,15 +22,20 @@ pub(crate) const WAKE: u64 = u64::MAX;
 /// Set in the number of a stray's descriptor; the rest is its pid.
 const STRAY: u64 = 1 << 40;
 const MEMORY_EVERY: Duration = Duration::from_millis(100);
+/// Nothing fills memory faster, in bytes a millisecond: so long as there is room, nobody needs to look.
+const MEMORY_SPEED: u64 = 4 << 20;
 
 pub(crate) struct Watch<'a> {
     pub(crate) shared: &'a Shared,
     pub(crate) buffer: Vec<u8>,
+    pub(crate) sharing: Sharing,
     adopted: Adopted,
     /// Children of the main thread that are not ours, by pid and start.
     foreign: HashSet<(i32, u64)>,
     next_sample: Instant,
     next_memory: Instant,
+    /// Until then nobody can have reached a limit.
+    calm_until: Instant,
     memory_kills: u64,
 }
 
@@ -38,10 +44,12 @@ pub(crate) fn run(shared: &Shared) {
     let mut watch = Watch {
         shared,
         buffer: Vec::with_capacity(4096),
+        sharing: Sharing::default(),
         adopted: Adopted::open(),
         foreign: HashSet::new(),
         next_sample: now + shared.options.sample_every,
         next_memory: now,
+        calm_until: now,
         memory_kills: process::out_of_memory_kills(),
     };
     let mut events = Vec::with_capacity(256);
@@ -92,14 +100,25 @@ impl Watch<'_> {
         // Sleeping on without attempts costs one wake-up a sample; starting a timer with each first
         // attempt would cost one for each short task.
         let mut until = self.next_sample;
-        if table.memory_matters() {
-            until = until.min(self.next_memory);
+        if let Some(at) = self.looks_at_memory(&table) {
+            until = until.min(at);
         }
         if let Some((alarm, ..)) = table.alarms.first() {
             until = until.min(*alarm);
         }
         table.sleeps_until = Some(until);
         Some(until)
+    }
+
+    /// When somebody's memory is to be looked at, sample or not.
+    fn looks_at_memory(&self, table: &Table) -> Option<Instant> {
+        if table.unseen > 0 {
+            Some(self.next_memory)
+        } else if table.memory_limited > 0 {
+            Some(self.next_memory.max(self.calm_until))
+        } else {
+            None
+        }
     }
 
     fn main_left(&mut self, table: &mut Table, serial: u32, over: &mut Vec<Running>) {
@@ -245,20 +264,24 @@ impl Watch<'_> {
     fn measure(&mut self, over: &mut Vec<Running>) {
         let now = Instant::now();
         let sampling = now >= self.next_sample;
-        let limited = now >= self.next_memory && self.shared.table().memory_matters();
+        let limited = self.looks_at_memory(&self.shared.table()).is_some_and(|at| now >= at);
         if !sampling && !limited {
             return;
         }
         let mut cost = Duration::ZERO;
+        let mut headroom = 0;
         if !self.shared.table().running.is_empty() {
-            sample::pass(self, sampling, over);
-            cost = now.elapsed();
+            let before = process::thread_time();
+            headroom = sample::pass(self, sampling, over);
+            // Not the time that went by: on a busy machine most of that is others'.
+            cost = process::thread_time().saturating_sub(before);
         }
         if sampling {
             self.next_sample = now + self.shared.options.sample_every.max(cost * 20);
             self.memory_kills = process::out_of_memory_kills();
         }
         self.next_memory = now + MEMORY_EVERY.max(cost * 20);
+        self.calm_until = now + Duration::from_millis(headroom / MEMORY_SPEED).min(self.shared.options.sample_every);
     }
 }
 

@@ -3,6 +3,7 @@
 //!
 //! The site may stop it at any moment and start it again, here or elsewhere, with what it had left in that folder.
 
+use crate::chirp::Watchers;
 use crate::inputs::object_path;
 use crate::{Folders, Keep, Launcher, Notice, Options, StopSignals, sandbox};
 use crossbeam_channel::Receiver;
@@ -161,6 +162,8 @@ fn run(
     options.keep_sandboxes = if parcel.shared.is_some() { Keep::Failed } else { Keep::Always };
     options.around = around;
     options.secrets = Box::new(move |name| secrets.get(name).cloned().or_else(|| std::env::var(name).ok()));
+    options.looks = Watchers::find(folder, out, parcel.shared.is_some())
+        .map(|watchers| -> Box<crate::LookTaker> { Box::new(move |looks| watchers.tell(looks)) });
     options.guard = Some(vec!["__guard".into(), options.run.clone()]);
     options.script = Some(vec!["__script".into()]);
     let (notices, received) = crossbeam_channel::unbounded();

@@ -56,6 +56,8 @@ pub fn describe(shape: &Shape, queue: &Queue, files: Files, input_bytes: u64, pa
         .set("error", "launch.err")
         .set("submit_event_notes", Value::plain("tulpar:").then(Value::reference("attempt")))
         .set("batch_name", Value::plain(&run_name))
+        // Jobs tell through it how they do while they run.
+        .custom("WantIOProxy", true)
         .custom("TulparRun", Value::string(&paths.run.display().to_string()))
         .custom("TulparAttempt", Value::plain("\"").then(Value::reference("attempt")).then(Value::plain("\"")));
     description = match files {

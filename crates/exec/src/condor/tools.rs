@@ -95,12 +95,15 @@ pub(super) struct Queued {
     /// 1 idle, 2 running, 3 removed, 4 completed, 5 held, 6 transferring output, 7 suspended.
     pub(super) status: i64,
     pub(super) hold: Option<(String, i32, i32)>,
+    /// Why no machine was found for it when one was last looked for.
+    pub(super) rejected: Option<String>,
 }
 
 /// All jobs of a run in the queue.
 pub(super) fn queue(run_tag: &str) -> Result<Vec<Queued>, CondorError> {
     let constraint = format!("TulparRun == {}", literal(run_tag));
-    let wanted = "ClusterId,ProcId,JobStatus,TulparAttempt,HoldReason,HoldReasonCode,HoldReasonSubCode";
+    let wanted =
+        "ClusterId,ProcId,JobStatus,TulparAttempt,HoldReason,HoldReasonCode,HoldReasonSubCode,LastRejMatchReason";
     let text = run("condor_q", &["-json", "-attributes", wanted, "-constraint", &constraint])?;
     Ok(ads(&text)?.iter().filter_map(queued).collect())
 }
@@ -135,6 +138,7 @@ fn queued(ad: &Map<String, Value>) -> Option<Queued> {
         id: (number("ClusterId")?, number("ProcId")? as i32),
         attempt: ad.get("TulparAttempt")?.as_str()?.parse().ok()?,
         status: number("JobStatus")?,
+        rejected: ad.get("LastRejMatchReason").and_then(Value::as_str).map(|text| text.trim().to_owned()),
         hold: reason.map(|reason| (reason.to_owned(), code("HoldReasonCode"), code("HoldReasonSubCode"))),
     })
 }

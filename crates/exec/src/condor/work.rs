@@ -8,6 +8,7 @@ use super::follow::Log;
 use super::tools::{self, CondorError, JobId};
 use super::{Command, Options};
 use crate::executor::Observation;
+use crate::live::LiveFile;
 use crate::local::now;
 use crate::remote::{HarvestError, Remote, Sending};
 use crossbeam_channel::{Receiver, RecvTimeoutError, Sender};
@@ -25,6 +26,8 @@ use tulpar_core::job::{Ending, JobSpec, Report, Usage};
 const LOOK_EVERY: Duration = Duration::from_millis(50);
 /// When the log has been silent for so long, the queue is asked.
 const ASK_AFTER: Duration = Duration::from_secs(30);
+/// While jobs wait it is asked why, this often at most, and for no more than a twentieth of the time.
+const ASK_WHY_EVERY: Duration = Duration::from_secs(60);
 /// Pauses between tries while HTCondor does not answer.
 const FIRST_PAUSE: Duration = Duration::from_secs(1);
 const LONGEST_PAUSE: Duration = Duration::from_secs(30);
@@ -42,6 +45,9 @@ struct Tracked {
     told: Option<Ending>,
     rounds: Rounds,
     misses: u32,
+    running: bool,
+    /// What was last told of why it waits.
+    waits: Option<String>,
 }
 
 /// A description that waits until HTCondor answers.
@@ -65,6 +71,9 @@ pub(super) struct Work {
     reconciling: Option<Vec<AttemptId>>,
     batches: u32,
     heard: Instant,
+    /// When the queue is next asked why jobs wait.
+    ask_why: Instant,
+    live: LiveFile,
     again: Option<Instant>,
     pause: Duration,
     warned: bool,
@@ -80,6 +89,7 @@ impl Work {
         std::fs::create_dir_all(folder.join("jobs"))
             .map_err(|source| CondorError::Folder { path: folder.clone(), source })?;
         let log = Log::at(&folder.join("events.log"));
+        let live = LiveFile::at(remote.run().samples());
         Ok(Self {
             batches: std::fs::read_dir(&folder).map_or(0, |entries| entries.count() as u32),
             remote,
@@ -93,6 +103,8 @@ impl Work {
             removing: Vec::new(),
             reconciling: None,
             heard: Instant::now(),
+            ask_why: Instant::now() + ASK_AFTER,
+            live,
             again: None,
             pause: FIRST_PAUSE,
             warned: false,

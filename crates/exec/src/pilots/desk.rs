@@ -4,6 +4,7 @@ use super::intake::{self, Conclusion, Dock, Landed};
 use super::lists;
 use super::state::{Greeting, State};
 use crate::executor::Observation;
+use crate::live::LiveFile;
 use crate::remote::Remote;
 use crossbeam_channel::Sender;
 use std::collections::BTreeMap;
@@ -38,6 +39,7 @@ pub(super) struct Desk {
     /// Told when pilots come or go, and when the run ends.
     pub(super) changed: Condvar,
     records: Mutex<File>,
+    live: LiveFile,
     landings: Mutex<Option<Sender<Landed>>>,
 }
 
@@ -60,6 +62,7 @@ impl Desk {
             state: Mutex::new(state),
             changed: Condvar::new(),
             records: Mutex::new(File::options().append(true).create(true).open(remote.run().records())?),
+            live: LiveFile::at(remote.run().samples()),
             landings: Mutex::new(Some(landings)),
             remote,
         })
@@ -283,6 +286,14 @@ impl Desk {
                         let back = attempts.iter().filter_map(|attempt| state.take_back(greeting.slot, *attempt));
                         let back: Vec<_> = back.collect();
                         self.hand_out(&mut state, back);
+                    }
+                    Message::Seen(lines) => {
+                        let mut lines = lines;
+                        {
+                            let state = self.state();
+                            lines.retain(|line| state.slot_of(line.attempt()) == Some(greeting.slot));
+                        }
+                        self.live.append(&lines);
                     }
                     Message::Draining => self.state().set_present(greeting.slot, false),
                     Message::Bye => {

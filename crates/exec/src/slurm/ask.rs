@@ -136,6 +136,7 @@ impl Follower {
                 self.take_row(generation, number, index, row);
             }
         }
+        self.live.tell();
         self.find_gone(generation);
         self.after_listing();
         let live = |row: &Row| matches!(row.phase, Phase::Waiting | Phase::Held | Phase::Running);
@@ -160,6 +161,7 @@ impl Follower {
             return;
         }
         let held = row.held();
+        let waits = row.phase == Phase::Waiting && held.is_none();
         let stage = task.stage;
         match (row.phase, held) {
             (Phase::Waiting | Phase::Held, Some(reason)) if stage != Stage::Held => {
@@ -184,6 +186,9 @@ impl Follower {
                 self.observe(Observation::Started(attempt));
             }
             _ => {}
+        }
+        if waits {
+            self.why(number, index, &row.reason);
         }
         self.lost.remove(&(number, index));
     }

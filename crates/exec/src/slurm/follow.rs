@@ -6,6 +6,7 @@ use super::ask::{ASK, Answer, Ask, answer_all};
 use super::batches::Batches;
 use super::submit::{self, Group, Refused, Submitted, Submitter};
 use super::table::{Batch, Stage, Task};
+use super::watching::Watching;
 use crate::executor::Observation;
 use crate::remote::Remote;
 use crossbeam_channel::{Receiver, Sender, after, never, select, unbounded};
@@ -43,6 +44,7 @@ pub(crate) struct Follower {
     pub(super) cluster: Arc<Cluster>,
     pub(super) batches: Batches,
     pub(super) observations: Sender<Observation>,
+    pub(super) live: Watching,
     pub(super) groups: Sender<Group>,
     pub(super) submitted: Receiver<Submitted>,
     pub(super) asks: Sender<Ask>,
@@ -107,6 +109,7 @@ impl Follower {
         let tag = batches.tag.clone();
         std::thread::spawn(move || answer_all(&asked, &answer, &tag));
         Self {
+            live: Watching::new(&remote),
             remote,
             queue,
             cluster,

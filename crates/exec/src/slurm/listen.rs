@@ -33,6 +33,7 @@ impl Follower {
         for (number, index) in self.lost.clone() {
             self.settle(number, index);
         }
+        self.watch();
         self.give_up_after_patience();
     }
 

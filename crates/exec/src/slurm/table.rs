@@ -32,6 +32,10 @@ pub(crate) struct Task {
     pub(super) left: Option<i32>,
     /// Since when Slurm no longer lists it, and how it says that it ended.
     pub(super) gone: Option<(Instant, Option<Over>)>,
+    /// What was last told of why it waits, and when.
+    pub(super) waits: Option<(String, Instant)>,
+    /// When it was last seen running, by its own clock.
+    pub(super) looked: Timestamp,
 }
 
 impl Task {
@@ -47,6 +51,8 @@ impl Task {
             cancelled: None,
             left: None,
             gone: None,
+            waits: None,
+            looked: Timestamp(0),
         }
     }
 }

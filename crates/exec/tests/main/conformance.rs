@@ -8,6 +8,7 @@ use std::path::Path;
 use std::time::Duration;
 use tulpar_core::ids::{AttemptId, JobId};
 use tulpar_core::job::{CommandLine, Ending, JobSpec, OutputSpec, Report};
+use tulpar_core::live::{LiveLine, Seen};
 use tulpar_core::site::{Queue, System};
 use tulpar_core::workflow::{Limits, OutputKind};
 use tulpar_exec::condor::{self, Condor};
@@ -103,10 +104,15 @@ pub(crate) fn report_of(heard: &[Observation], job: u32) -> Report {
 }
 
 fn on_every_place(test: impl Fn(&str, Box<dyn Executor>, Receiver<Observation>)) {
+    in_every_place(|name, _, executor, observations| test(name, executor, observations));
+}
+
+/// As [`on_every_place`], with the folder of the project.
+fn in_every_place(test: impl Fn(&str, &Path, Box<dyn Executor>, Receiver<Observation>)) {
     for (name, place) in PLACES.iter().filter(|(name, _)| is_asked(name)) {
         let folder = tempfile::tempdir().unwrap();
         let (executor, observations) = place(folder.path());
-        test(name, executor, observations);
+        test(name, folder.path(), executor, observations);
     }
 }
 
@@ -119,6 +125,35 @@ fn an_attempt_is_said_to_start_then_to_end_once() {
         assert_eq!(report_of(&heard, 1).ending, Ending::Exit(0), "{name}");
         executor.shutdown();
         assert!(observations.try_iter().next().is_none(), "{name}: it ended twice");
+    });
+}
+
+#[test]
+fn a_running_attempt_is_seen_before_it_ends() {
+    in_every_place(|name, folder, mut executor, observations| {
+        let attempt = AttemptId { job: JobId(1), n: 1 };
+        executor.submit(vec![spec(1, "x=$(head -c 40000000 /dev/zero | tr '\\0' a); sleep 600")]);
+        let samples = folder.join(".tulpar/runs/conformance-1/samples.jsonl");
+        let begun = std::time::Instant::now();
+        let seen = loop {
+            assert!(begun.elapsed() < PATIENCE, "{name}: nobody saw it");
+            if let Ok(Observation::Ended(_, report)) = observations.recv_timeout(Duration::from_millis(100)) {
+                panic!("{name}: it ended before anybody saw it: {report:?}");
+            }
+            let text = std::fs::read_to_string(&samples).unwrap_or_default();
+            let lines = text.lines().filter_map(|line| LiveLine::read(line.as_bytes()));
+            let sample = lines.filter(|line| line.attempt() == attempt).find_map(|line| match line.seen {
+                Seen::Running(sample) if sample.rss > 40_000_000 => Some(sample),
+                _ => None,
+            });
+            if let Some(sample) = sample {
+                break sample;
+            }
+        };
+        assert!(seen.processes >= 2 && seen.ms > 0 && seen.write_bytes >= 40_000_000, "{name}: {seen:?}");
+        executor.cancel(&[attempt], &Ending::Cancelled);
+        assert_eq!(report_of(&hear(&observations, 1), 1).ending, Ending::Cancelled, "{name}");
+        executor.shutdown();
     });
 }
 

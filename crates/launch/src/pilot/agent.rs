@@ -13,6 +13,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 use tulpar_core::ids::{AttemptId, Digest};
 use tulpar_core::job::{Ending, InputFile, InputFiles, JobSpec, Report, Source};
+use tulpar_core::live::LiveLine;
 
 /// Ends that are known to the driver and kept all the same.
 const REMEMBERED: usize = 2048;
@@ -397,6 +398,13 @@ impl Agent {
                 }
             }
             Notice::Ended(attempt, report) => self.ended(attempt, *report),
+        }
+    }
+
+    /// What one look at all that runs saw goes over the line at once; without a line it is lost, and nobody misses it.
+    pub(super) fn seen(&self, looks: Vec<LiveLine>) {
+        if let Some(outbox) = &self.state().outbox {
+            outbox.push_lazily(|to| Message::Seen(looks).lay(to));
         }
     }
 

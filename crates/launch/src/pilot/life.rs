@@ -122,6 +122,14 @@ fn start(options: &PilotOptions, home: PathBuf, instance: u64, end: Option<End>)
             }
         }
     }));
+    launch.looks = Some(Box::new({
+        let weak = weak.clone();
+        move |looks| {
+            if let Some(agent) = weak.upgrade() {
+                agent.seen(looks);
+            }
+        }
+    }));
     let launcher = Launcher::start(folders, launch, move |notice| {
         if let Some(agent) = weak.upgrade() {
             agent.notice(notice);
@@ -369,6 +377,7 @@ impl Line {
             | Message::Ended(_)
             | Message::Draining
             | Message::Returned(_)
+            | Message::Seen(_)
             | Message::Bye
             | Message::Beat => {}
         }

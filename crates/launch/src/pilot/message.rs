@@ -9,9 +9,10 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use tulpar_core::ids::{AttemptId, Digest, JobId};
 use tulpar_core::job::{Ending, InputFile, JobSpec, Report};
+use tulpar_core::live::LiveLine;
 
 /// Of the protocol: both sides must speak the same.
-pub const PROTOCOL: u32 = 1;
+pub const PROTOCOL: u32 = 2;
 
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
 pub enum BadMessage {
@@ -66,6 +67,8 @@ pub enum Message {
     Return(Vec<AttemptId>),
     /// These went back; they have not been touched.
     Returned(Vec<AttemptId>),
+    /// How attempts do that run. Nobody waits for it.
+    Seen(Vec<LiveLine>),
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -211,6 +214,7 @@ impl Message {
             Message::Bye => 17,
             Message::Return(_) => 18,
             Message::Returned(_) => 19,
+            Message::Seen(_) => 20,
         }
     }
 
@@ -230,6 +234,7 @@ impl Message {
             }
             Message::DropList(id) => to.extend(id.to_le_bytes()),
             Message::Work(work) => json(to, work),
+            Message::Seen(lines) => json(to, lines),
             Message::Cancel { ending, attempts } => json(to, &(ending, attempts)),
             Message::Started(attempts)
             | Message::Kept(attempts)
@@ -286,6 +291,7 @@ impl Message {
             17 => Message::Bye,
             18 => Message::Return(body.attempts()?),
             19 => Message::Returned(body.attempts()?),
+            20 => Message::Seen(body.json()?),
             other => return Err(BadMessage::Kind(other)),
         };
         if body.0.is_empty() { Ok(message) } else { Err(BadMessage::Length) }

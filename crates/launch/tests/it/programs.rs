@@ -4,7 +4,7 @@ use std::io::Read;
 use std::process::Command;
 
 /// The spec of a task that acts as told. Acts, one a word: `cpu:MS`, `memory:MB`, `read:PATH`, `child:ACT+ACT`,
-/// `daemon:ACT+ACT` (a grandchild in its own session whose parent is gone), `wait:FIFO`, `kill`.
+/// `daemon:ACT+ACT` (a grandchild in its own session whose parent is gone), `join` (wait for the children), `wait:FIFO`, `kill`.
 pub(super) fn task(acts: &str) -> tulpar_core::job::JobSpec {
     let mut spec = super::scene::arguments(&[
         std::env::current_exe().unwrap().to_str().unwrap(),
@@ -32,6 +32,9 @@ fn acts_as_told() {
                 while file.read(&mut buffer).unwrap() > 0 {}
             }
             "wait" => drop(std::fs::File::open(what).unwrap()),
+            "join" => {
+                children.drain(..).for_each(|mut child: std::process::Child| assert!(child.wait().unwrap().success()))
+            }
             "child" => children.push(again(what).spawn().unwrap()),
             "daemon" => {
                 let me = std::env::current_exe().unwrap();

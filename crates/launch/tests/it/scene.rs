@@ -8,7 +8,8 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 use tempfile::TempDir;
 use tulpar_core::ids::{AttemptId, Digest, JobId};
-use tulpar_core::job::{CommandLine, InputFile, InputFiles, JobSpec, OutputSpec, Record, Report, Source};
+use tulpar_core::job::{CommandLine, InputFile, InputFiles, JobSpec, OutputSpec, Record, Report, Sample, Source};
+use tulpar_core::live::{LiveLine, Seen};
 use tulpar_core::workflow::{Limits, OutputKind};
 use tulpar_launch::{Folders, Launcher, Notice, Options};
 
@@ -19,6 +20,7 @@ pub(super) struct Scene {
     folder: TempDir,
     launcher: Option<Launcher>,
     notices: Receiver<Notice>,
+    looks: Receiver<LiveLine>,
 }
 
 pub(super) fn folders(root: &Path) -> Folders {
@@ -39,11 +41,15 @@ impl Scene {
     pub(super) fn with(choose: impl FnOnce(&mut Options)) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let mut options = Options::new(folder.path().display().to_string());
+        let (looking, looks) = crossbeam_channel::unbounded();
+        options.looks = Some(Box::new(move |lines: Vec<LiveLine>| {
+            lines.into_iter().for_each(|line| drop(looking.send(line)));
+        }));
         choose(&mut options);
         let (sender, notices) = crossbeam_channel::unbounded();
         let launcher =
             Launcher::start(folders(folder.path()), options, move |notice| drop(sender.send(notice))).unwrap();
-        Self { folder, launcher: Some(launcher), notices }
+        Self { folder, launcher: Some(launcher), notices, looks }
     }
 
     pub(super) fn path(&self, path: &str) -> PathBuf {
@@ -60,6 +66,17 @@ impl Scene {
 
     pub(super) fn notice(&self) -> Notice {
         self.notices.recv_timeout(PATIENCE).expect("a notice within a minute")
+    }
+
+    /// Waits for a look at a running attempt that shows what is wanted.
+    pub(super) fn see(&self, wanted: impl Fn(&Sample) -> bool) -> Sample {
+        loop {
+            let line = self.looks.recv_timeout(PATIENCE).expect("a look within a minute");
+            match line.seen {
+                Seen::Running(sample) if wanted(&sample) => return sample,
+                _ => {}
+            }
+        }
     }
 
     pub(super) fn ended(&self) -> (AttemptId, Report) {
@@ -171,6 +188,11 @@ impl Fifo {
         )
         .unwrap();
         Self(path)
+    }
+
+    /// Lets those go on who wait to read from it.
+    pub(super) fn open(&self) {
+        drop(fs::OpenOptions::new().write(true).open(&self.0).unwrap());
     }
 
     /// Waits until somebody has written, and all writers are gone.

@@ -1,21 +1,27 @@
 //! What the event log says becomes of jobs, and what the queue says where the log is silent.
 
-use super::super::tools;
+use super::super::tools::{self, Queued};
 use super::rounds::Rounds;
-use super::{ASK_AFTER, MOST_MISSES, Work};
+use super::{ASK_AFTER, ASK_WHY_EVERY, MOST_MISSES, Work};
 use crate::executor::Observation;
+use crate::local::now;
 use std::collections::HashMap;
 use std::time::Instant;
 use tulpar_core::htcondor::hold::{self, Hold};
 use tulpar_core::htcondor::log::{Entry, Event};
 use tulpar_core::ids::AttemptId;
 use tulpar_core::job::Ending;
+use tulpar_core::live::{LiveLine, Seen};
+
+/// `JobStatus` of a job that waits.
+const IDLE: i64 = 1;
 
 impl Work {
     pub(super) fn look(&mut self) {
         match self.log.news() {
             Ok(entries) => {
-                if !entries.is_empty() {
+                // What jobs say of themselves does not say that the log is complete.
+                if entries.iter().any(|entry| !matches!(entry.event, Event::Generic { .. })) {
                     self.heard = Instant::now();
                 }
                 for entry in entries {
@@ -47,8 +53,19 @@ impl Work {
         let Some(tracked) = self.tracked.get_mut(&attempt) else { return };
         tracked.misses = 0;
         match &entry.event {
-            Event::Execute { .. } => self.tell(Observation::Started(attempt)),
-            Event::Evicted { .. } => self.tell(Observation::Released(attempt)),
+            Event::Execute { .. } => {
+                (tracked.running, tracked.waits) = (true, None);
+                self.tell(Observation::Started(attempt));
+            }
+            Event::Evicted { .. } => {
+                tracked.running = false;
+                self.tell(Observation::Released(attempt));
+            }
+            Event::Generic { text } => {
+                if let Some(line) = LiveLine::from_word(attempt, text) {
+                    self.live.append(&[line]);
+                }
+            }
             Event::Terminated { exit, .. } => self.harvest(attempt, Some(exit)),
             Event::Aborted { .. } => {
                 let ending = tracked.told.clone().unwrap_or(Ending::Cancelled);
@@ -102,18 +119,39 @@ impl Work {
         self.end_with(attempt, ending, reason.to_owned());
     }
 
+    /// Says of jobs that wait why they do, when that is new.
+    fn tell_why(&mut self, queued: &[Queued]) {
+        let mut lines = Vec::new();
+        for job in queued.iter().filter(|job| job.status == IDLE) {
+            let Some(tracked) = self.tracked.get_mut(&job.attempt).filter(|tracked| !tracked.running) else { continue };
+            let why = match &job.rejected {
+                Some(reason) => format!("HTCondor says `{reason}`"),
+                None => "HTCondor has not looked for a machine for it yet".to_owned(),
+            };
+            if tracked.waits.as_ref() != Some(&why) {
+                tracked.waits = Some(why.clone());
+                lines.push(LiveLine::new(now(), job.attempt, Seen::Waiting { waiting: why }));
+            }
+        }
+        self.live.append(&lines);
+    }
+
     /// The log is what counts; the queue is asked when it has been silent, in case an entry got lost.
     pub(super) fn ask_when_silent(&mut self) {
-        if self.tracked.is_empty() || self.heard.elapsed() < ASK_AFTER || self.again.is_some() {
+        let asks_why = Instant::now() >= self.ask_why && self.tracked.values().any(|tracked| !tracked.running);
+        if self.tracked.is_empty() || (self.heard.elapsed() < ASK_AFTER && !asks_why) || self.again.is_some() {
             return;
         }
-        self.heard = Instant::now();
+        let asked = Instant::now();
+        self.heard = asked;
         let queued = match tools::queue(&self.run_tag()) {
             Ok(queued) => queued,
             Err(error) => return self.wait_for(&error),
         };
+        self.ask_why = Instant::now() + ASK_WHY_EVERY.max(asked.elapsed() * 20);
         self.answered();
         self.look();
+        self.tell_why(&queued);
         let there: HashMap<AttemptId, _> = queued.into_iter().map(|job| (job.attempt, job)).collect();
         let mut gone = Vec::new();
         for (attempt, tracked) in &mut self.tracked {

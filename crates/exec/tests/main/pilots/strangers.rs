@@ -116,7 +116,7 @@ fn another_version_of_the_protocol_is_told_so() {
         panic!("it was taken")
     };
     assert!(
-        why.starts_with("it speaks version 2 of the protocol (Tulpar 0.0.1), the driver version 1 (Tulpar"),
+        why.starts_with("it speaks version 3 of the protocol (Tulpar 0.0.1), the driver version 2 (Tulpar"),
         "{why}"
     );
     let unknown = Hello { name: "nobody".into(), ..hello() };

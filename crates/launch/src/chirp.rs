@@ -1,0 +1,202 @@
+//! How a job at a site of somebody else's tells, while it runs, how it does.
+//!
+//! On HTCondor through the starter's proxy (*Chirp*: lines of text over TCP; where and with which cookie is in a file of the
+//! scratch folder), as a note in the one event log of the run. Where the folder of the job is shared, in a file there.
+//! Where neither works nobody is told, and nothing else changes: all samples are in the record.
+
+use crossbeam_channel::{Receiver, Sender, bounded};
+use std::fs;
+use std::io::{self, BufRead, BufReader, Write};
+use std::net::{TcpStream, ToSocketAddrs};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+use tulpar_core::live::{LiveLine, Seen};
+use tulpar_core::parcel;
+
+const CONFIG: &str = ".chirp.config";
+const PATIENCE: Duration = Duration::from_secs(5);
+/// Failures in a row after which nobody is called any more.
+const MOST_FAILURES: u32 = 3;
+/// The log of the run is kept for ever, and other people's disks are not ours: no more often than this, and than this
+/// part of the job's age.
+const EVERY_MS: u64 = 10_000;
+const SHARE: u64 = 64;
+
+/// Tells of looks, in a thread of its own: whoever watches the task must not wait for the network.
+pub(crate) struct Watchers {
+    looks: Sender<LiveLine>,
+}
+
+enum Way {
+    Chirp(PathBuf),
+    File(PathBuf),
+}
+
+impl Watchers {
+    /// The way that there is from the job in this folder.
+    pub(crate) fn find(folder: &Path, out: &Path, shared: bool) -> Option<Self> {
+        let scratch = std::env::var_os("_CONDOR_SCRATCH_DIR").map_or_else(|| folder.to_owned(), PathBuf::from);
+        let config = scratch.join(CONFIG);
+        let way = if config.is_file() {
+            Way::Chirp(config)
+        } else if shared {
+            Way::File(out.join(parcel::SEEN))
+        } else {
+            return None;
+        };
+        // One that waits is enough: the next says more.
+        let (looks, received) = bounded(1);
+        std::thread::Builder::new().name("watchers".into()).spawn(move || run(&way, &received)).ok()?;
+        Some(Self { looks })
+    }
+
+    /// Never waits.
+    pub(crate) fn tell(&self, looks: Vec<LiveLine>) {
+        for look in looks {
+            let _ = self.looks.try_send(look);
+        }
+    }
+}
+
+fn run(way: &Way, looks: &Receiver<LiveLine>) {
+    let mut next = EVERY_MS;
+    let mut failures = 0;
+    for look in looks {
+        let Seen::Running(sample) = &look.seen else { continue };
+        if sample.ms < next {
+            continue;
+        }
+        next = sample.ms + EVERY_MS.max(sample.ms / SHARE);
+        let told = match way {
+            Way::Chirp(config) => look.to_word().map_or(Ok(()), |word| chirp(config, &word)),
+            Way::File(path) => {
+                let mut line = Vec::new();
+                look.write(&mut line);
+                fs::write(path, line)
+            }
+        };
+        failures = if told.is_ok() { 0 } else { failures + 1 };
+        if failures == MOST_FAILURES {
+            return;
+        }
+    }
+}
+
+/// Writes one word into the job's event log. It holds no character that must be quoted.
+fn chirp(config: &Path, word: &str) -> io::Result<()> {
+    let text = fs::read_to_string(config)?;
+    let mut words = text.split_whitespace();
+    let (Some(host), Some(port), Some(cookie)) = (words.next(), words.next(), words.next()) else {
+        return Err(io::ErrorKind::InvalidData.into());
+    };
+    let port: u16 = port.parse().map_err(|_| io::Error::from(io::ErrorKind::InvalidData))?;
+    let address = (host, port).to_socket_addrs()?.next().ok_or(io::ErrorKind::NotFound)?;
+    let stream = TcpStream::connect_timeout(&address, PATIENCE)?;
+    stream.set_read_timeout(Some(PATIENCE))?;
+    stream.set_write_timeout(Some(PATIENCE))?;
+    let mut answers = BufReader::new(stream.try_clone()?);
+    for line in [format!("cookie {}\n", quoted(cookie)), format!("ulog {word}\n")] {
+        (&stream).write_all(line.as_bytes())?;
+        let mut answer = String::new();
+        answers.read_line(&mut answer)?;
+        // A number: less than nothing is an error.
+        if !answer.trim().parse::<i64>().is_ok_and(|code| code >= 0) {
+            return Err(io::Error::other("the proxy refused"));
+        }
+    }
+    Ok(())
+}
+
+fn quoted(word: &str) -> String {
+    let mut quoted = String::with_capacity(word.len());
+    for letter in word.chars() {
+        if matches!(letter, ' ' | '\t' | '\n' | '\r' | '\\') {
+            quoted.push('\\');
+        }
+        quoted.push(letter);
+    }
+    quoted
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::net::TcpListener;
+    use tulpar_core::ids::{AttemptId, JobId};
+    use tulpar_core::job::Sample;
+    use tulpar_core::units::Timestamp;
+
+    fn look(ms: u64) -> LiveLine {
+        let sample = Sample {
+            ms,
+            processes: 1,
+            rss: 4096,
+            cpu_us: 5,
+            read_bytes: 6,
+            write_bytes: 7,
+            gpu_percent: None,
+            gpu_memory: None,
+        };
+        LiveLine::new(Timestamp(ms * 1000), AttemptId { job: JobId(3), n: 1 }, Seen::Running(sample))
+    }
+
+    /// What a proxy that answers so is told.
+    fn told(answers: &'static [&'static str], ms: &[u64]) -> Vec<String> {
+        let folder = tempfile::tempdir().unwrap();
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let port = listener.local_addr().unwrap().port();
+        let config = folder.path().join(CONFIG);
+        fs::write(&config, format!("127.0.0.1 {port} se\\cret\n")).unwrap();
+        let proxy = std::thread::spawn(move || {
+            let mut said = Vec::new();
+            let mut answers = answers.iter();
+            while let Some(first) = answers.next() {
+                let (stream, _) = listener.accept().unwrap();
+                let mut lines = BufReader::new(stream.try_clone().unwrap()).lines();
+                for answer in [Some(first), answers.next()].into_iter().flatten() {
+                    let Some(Ok(line)) = lines.next() else { break };
+                    said.push(line);
+                    (&stream).write_all(answer.as_bytes()).unwrap();
+                }
+            }
+            said
+        });
+        let (looks, received) = bounded(16);
+        ms.iter().for_each(|ms| looks.send(look(*ms)).unwrap());
+        drop(looks);
+        run(&Way::Chirp(config), &received);
+        proxy.join().unwrap()
+    }
+
+    #[test]
+    fn looks_go_into_the_log_of_the_site_every_ten_seconds_at_most() {
+        let said = told(&["0\n", "0\n", "0\n", "0\n"], &[1000, 9000, 10_000, 11_000, 19_999, 20_001]);
+        assert_eq!(
+            said,
+            [
+                "cookie se\\\\cret",
+                "ulog tulpar:10000000,10000,1,4096,5,6,7,,",
+                "cookie se\\\\cret",
+                "ulog tulpar:20001000,20001,1,4096,5,6,7,,"
+            ]
+        );
+    }
+
+    #[test]
+    fn a_proxy_that_refuses_is_not_called_for_ever() {
+        let said = told(&["-1\n", "", "-1\n", "", "-1\n", ""], &[10_000, 20_000, 30_000, 40_000, 50_000]);
+        assert_eq!(said.len(), 3);
+    }
+
+    #[test]
+    fn in_a_shared_folder_the_last_look_lies_in_a_file() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("seen.json");
+        let (looks, received) = bounded(4);
+        [10_000, 20_000].iter().for_each(|ms| looks.send(look(*ms)).unwrap());
+        drop(looks);
+        run(&Way::File(path.clone()), &received);
+        let text = fs::read(&path).unwrap();
+        assert_eq!(LiveLine::read(text.strip_suffix(b"\n").unwrap()), Some(look(20_000)));
+    }
+}
