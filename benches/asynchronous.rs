@@ -28,7 +28,7 @@ fn main() {
             asked(&tulpar, folder.path(), &["simulate", "small.yaml", "--site", "small", "--no-save", "--mode", mode]);
         asked(&tulpar, folder.path(), &["run", "small.yaml", "--site", "small", "--no-cache", "--mode", mode]);
         let report = asked(&tulpar, folder.path(), &["report"]);
-        let report = report.as_array().and_then(|runs| runs.first()).unwrap_or(&report);
+        let report = report.pointer("/runs/0").unwrap_or(&report);
         let number = |value: &serde_json::Value, pointer: &str| {
             value.pointer(pointer).and_then(serde_json::Value::as_f64).unwrap_or(f64::NAN)
         };

@@ -290,6 +290,15 @@ pub struct TransferReport {
     /// Tries beyond the first, of all files together.
     #[serde(default)]
     pub retries: u64,
+    /// When the first of them began; absent in journals of older versions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub started: Option<Timestamp>,
+    /// The folder or URL that all of them came from; empty: the node that the job ran on, or unknown.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub from: String,
+    /// The same of where they went.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub to: String,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]

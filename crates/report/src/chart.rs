@@ -177,7 +177,7 @@ fn time_unit(seconds: f64) -> (f64, &'static str) {
 }
 
 /// Round numbers from 0 up to a largest one, about as many as wanted.
-fn ticks(most: f64, wanted: usize) -> Vec<f64> {
+pub(crate) fn ticks(most: f64, wanted: usize) -> Vec<f64> {
     if !most.is_finite() || most <= 0.0 {
         return vec![0.0];
     }

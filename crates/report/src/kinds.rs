@@ -77,7 +77,7 @@ pub(crate) fn capacity(plan: &Plan) -> (u64, u64) {
 
 /// The kind of a task set: its program where it says one, else its own name; that of all tasks of a cluster where they
 /// have one in common; and what is done, where that is work on files.
-fn kind_name(task: &Task) -> String {
+pub(crate) fn kind_name(task: &Task) -> String {
     match task.run.planned().map(|planned| &planned.work) {
         Some(Work::Operation(operation)) => operation_name(operation).to_owned(),
         Some(Work::Cluster(cluster)) => {

@@ -3,23 +3,38 @@
 //! Nothing here reads a file or a clock, drives an engine, or knows who executed an attempt: a simulated run is
 //! reported like a real one. Whoever calls replays the journal and hands over events, graph and facts.
 
+mod bars;
+mod character;
 mod chart;
 mod columns;
+mod csv;
+mod efficiency;
 mod export;
 mod forecast;
+mod gather;
 mod html;
 mod kinds;
 pub mod live;
 mod markdown;
+mod scenario;
 mod summary;
+mod tables;
 mod timeline;
+mod transfers;
 mod words;
 
+pub use character::{Characterisation, Figure, JOB_FIGURES, JobLevel, Values, WORKFLOW_FIGURES};
+
 pub use columns::{Columns, MOST_COLUMNS, Series};
+pub use csv::{CsvFile, csv, transfers as transfers_csv};
+pub use efficiency::Efficiency;
 pub use export::{Exported, Measures, instance};
 pub use forecast::{Figures, Forecast, ModeForecast};
+pub use gather::Gathered;
 pub use html::page;
 pub use kinds::Kinds;
 pub use markdown::markdown;
+pub use scenario::{Document, NamedRuns, Scenario, Spread};
 pub use summary::{Measured, Occupation, RunFacts, RunReport, SetRow, Utilisation, compare, report};
 pub use timeline::{Occupied, SetTimes, Timeline};
+pub use transfers::{Pair, Transfer, Transfers, all as all_transfers};

@@ -1,16 +1,25 @@
 //! Runs as Markdown whose tables are also readable as they stand, on a terminal.
 
-use crate::summary::RunReport;
+use crate::scenario::Document;
 use crate::words::{self, Table};
+use crate::{efficiency, tables};
 
 /// More rows than this nobody reads; the JSON has all of them.
 pub(crate) const MOST_ROWS: usize = 100;
 
-pub fn markdown(runs: &[RunReport]) -> String {
+/// More transfers than this nobody reads either.
+pub(crate) const MOST_TRANSFERS: usize = 10;
+
+pub fn markdown(document: &Document) -> String {
+    let runs = &document.runs;
     let mut text = String::new();
     if runs.len() > 1 {
         text.push_str("# Runs\n\n");
         table(&mut text, &words::runs(runs));
+        text.push_str("\n## Scenarios: mean ± standard deviation\n\n");
+        table(&mut text, &tables::scenarios(&document.scenarios));
+        text.push_str("\n## Scenarios, job level\n\n");
+        table(&mut text, &tables::scenario_jobs(&document.scenarios));
         text.push('\n');
     }
     for (number, run) in runs.iter().enumerate() {
@@ -21,6 +30,21 @@ pub fn markdown(runs: &[RunReport]) -> String {
         for (name, value) in words::facts(run) {
             text.push_str(&format!("- {name}: {}\n", plain(&value)));
         }
+        text.push_str("\n## Job level\n\n");
+        long_table(&mut text, tables::job_level(run));
+        text.push_str("\n## Workflow level\n\n");
+        table(&mut text, &tables::workflow_level(run));
+        if let Some(pairs) = tables::pairs(run) {
+            text.push_str("\n## Transfers\n\n");
+            long_table(&mut text, pairs);
+            text.push_str("\nThe longest:\n\n");
+            table(&mut text, &tables::longest(run, MOST_TRANSFERS));
+        }
+        if let Some(efficiency) = efficiency::table(run) {
+            text.push_str("\n## Asked for and used\n\n");
+            long_table(&mut text, efficiency);
+            text.push_str(&format!("\n{}\n", efficiency::RULE));
+        }
         text.push_str("\n## Predicted, simulated, measured\n\n");
         table(&mut text, &words::side_by_side(run));
         if let Some(modes) = words::modes(run) {
@@ -28,19 +52,27 @@ pub fn markdown(runs: &[RunReport]) -> String {
             table(&mut text, &modes);
         }
         text.push_str("\n## Task sets\n\n");
-        let mut sets = words::sets(&run.sets);
-        let more = sets.rows.len().saturating_sub(MOST_ROWS);
-        sets.rows.truncate(MOST_ROWS);
-        table(&mut text, &sets);
-        if more > 0 {
-            text.push_str(&format!("\nand {more} more\n"));
-        }
+        long_table(&mut text, words::sets(&run.sets));
         text.push('\n');
         for note in words::notes(run) {
             text.push_str(&format!("{note}\n"));
         }
     }
+    text.push('\n');
+    for sentence in tables::MEANING {
+        text.push_str(&format!("{sentence}\n"));
+    }
     text
+}
+
+/// As many rows as people read, and how many there are beyond.
+fn long_table(text: &mut String, mut long: Table) {
+    let more = long.rows.len().saturating_sub(MOST_ROWS);
+    long.rows.truncate(MOST_ROWS);
+    table(text, &long);
+    if more > 0 {
+        text.push_str(&format!("\nand {more} more\n"));
+    }
 }
 
 fn table(text: &mut String, table: &Table) {

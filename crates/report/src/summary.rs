@@ -2,11 +2,15 @@
 //!
 //! The one structure behind the page, the Markdown and the JSON. It knows nothing of how these look.
 
+use crate::character::{self, Characterisation};
 use crate::columns::{Columns, MOST_COLUMNS};
+use crate::efficiency::{self, Efficiency};
 use crate::forecast::{Forecast, SEQUENTIAL};
+use crate::gather::Gathered;
 use crate::kinds::{self, Kinds};
 use crate::timeline::{Occupied, SetTimes, Timeline, held};
 use serde::Serialize;
+use std::collections::BTreeMap;
 use tulpar_core::calendar::Date;
 use tulpar_core::ids::SetId;
 use tulpar_core::plan::Graph;
@@ -26,6 +30,9 @@ pub struct RunFacts {
     /// Its asynchronicity.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub mode: Option<String>,
+    /// Sizes of container images that are files, by the names that tasks give them.
+    #[serde(skip)]
+    pub images: BTreeMap<String, u64>,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -49,6 +56,8 @@ pub struct RunReport {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub forecast: Option<Forecast>,
     pub sets: Vec<SetRow>,
+    pub characterisation: Characterisation,
+    pub efficiency: Vec<Efficiency>,
     pub occupation: Occupation,
 }
 
@@ -125,6 +134,7 @@ pub fn report(
     facts: RunFacts,
     graph: &Graph,
     timeline: &Timeline,
+    gathered: &Gathered,
     forecast: Option<Forecast>,
     now: Option<Timestamp>,
 ) -> RunReport {
@@ -140,6 +150,7 @@ pub fn report(
         measured.improvement_against = Some("the sequential mode of the forecast".to_owned());
     }
     let mode = facts.mode.clone().or_else(|| forecast.as_ref()?.mode.clone());
+    let characterisation = character::characterise(graph, gathered, &measured, &facts.images);
     RunReport {
         facts: RunFacts { mode, ..facts },
         workflow: plan.workflow.name.clone(),
@@ -154,6 +165,8 @@ pub fn report(
         measured,
         forecast,
         sets: sets(graph, timeline),
+        characterisation,
+        efficiency: efficiency::efficiency(gathered),
         occupation: Occupation { cpus, gpus, columns: Columns::new(&occupied, &kinds, until, MOST_COLUMNS) },
     }
 }

@@ -6,7 +6,7 @@ use tulpar_core::engine::Mode;
 
 /// What stands where nothing is known.
 pub(crate) const NOT_RECORDED: &str = "not recorded";
-const NONE: &str = "–";
+pub(crate) const NONE: &str = "–";
 
 /// `0.012 s`, `3.21 s`, `45.3 s`, `1323 s`
 pub(crate) fn seconds(value: f64) -> String {
@@ -40,6 +40,19 @@ pub(crate) fn number(value: f64) -> String {
     text.trim_end_matches('0').trim_end_matches('.').to_owned()
 }
 
+/// About four digits: `0`, `0.037`, `2.35`, `123.4`, `28790`.
+pub(crate) fn shown(value: f64) -> String {
+    match value.abs() {
+        0.0 => "0".to_owned(),
+        size if value.fract() == 0.0 && size < 1e15 => format!("{value:.0}"),
+        size if size >= 999.95 => format!("{value:.0}"),
+        size if size >= 99.995 => format!("{value:.1}"),
+        size if size >= 0.9995 => format!("{value:.2}"),
+        size if size >= 0.0005 => format!("{value:.3}"),
+        _ => format!("{value:.1e}"),
+    }
+}
+
 fn improvement(value: Option<f64>) -> String {
     value.map_or_else(|| NONE.to_owned(), |value| format!("{value:.3}"))
 }
@@ -56,8 +69,12 @@ pub(crate) struct Table {
 }
 
 impl Table {
-    fn new(header: &[&str], texts: usize) -> Self {
-        let header: Vec<String> = header.iter().map(|cell| (*cell).to_owned()).collect();
+    pub(crate) fn new(header: &[&str], texts: usize) -> Self {
+        Self::with(header.iter().map(|cell| (*cell).to_owned()).collect(), texts)
+    }
+
+    /// The first columns hold words, the others numbers.
+    pub(crate) fn with(header: Vec<String>, texts: usize) -> Self {
         let numeric = (0..header.len()).map(|column| column >= texts).collect();
         Self { header, numeric, rows: Vec::new() }
     }

@@ -1,6 +1,7 @@
 //! What is shown of runs, from literal events.
 
 mod main {
+    mod character;
     mod export;
     mod fixture;
     mod report;

@@ -135,6 +135,25 @@ pub struct OutputAnswer {
     pub attempt: Option<u32>,
 }
 
+/// Files that went one way together, for one attempt.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct TransferAnswer {
+    pub job: JobId,
+    pub n: u32,
+    /// Among the transfers of the attempt, from 0.
+    pub number: u32,
+    /// `pull`, `push` or `remove`.
+    pub what: String,
+    /// The folder or URL; absent: the node of the attempt.
+    pub from: Option<String>,
+    pub to: Option<String>,
+    pub files: u64,
+    pub bytes: u64,
+    pub started: Option<Timestamp>,
+    pub wall_us: u64,
+    pub retries: u64,
+}
+
 /// One event that touched a job.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct StoryEvent {

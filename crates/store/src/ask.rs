@@ -4,7 +4,9 @@ mod jobs;
 mod live;
 mod sets;
 
-use crate::answers::{AttemptAnswer, JobAnswer, OutputAnswer, Producer, RunAnswer, StoryEvent, Wanted};
+use crate::answers::{
+    AttemptAnswer, JobAnswer, OutputAnswer, Producer, RunAnswer, StoryEvent, TransferAnswer, Wanted,
+};
 use crate::rows::{self, AttemptRow, RunRow};
 use crate::{Store, StoreError};
 use rusqlite::{Connection, Row, params};
@@ -57,6 +59,35 @@ impl Store {
         );
         self.answer(|sql| {
             sql.prepare_cached(&query)?.query_map(params![run, job.map(|job| job.0)], output_from)?.collect()
+        })
+    }
+
+    /// The transfers of a run, or of one of its jobs.
+    pub fn transfers(&self, run: &str, job: Option<JobId>) -> Result<Vec<TransferAnswer>, StoreError> {
+        let run = self.row(run)?.run;
+        let which = if job.is_some() { "job = ?2" } else { "?2 IS NULL" };
+        let query = format!(
+            "SELECT job, n, number, what, from_place, to_place, files, bytes, started, wall_us, retries FROM transfers \
+             WHERE run = ?1 AND {which} ORDER BY job, n, number"
+        );
+        self.answer(|sql| {
+            sql.prepare_cached(&query)?
+                .query_map(params![run, job.map(|job| job.0)], |row| {
+                    Ok(TransferAnswer {
+                        job: JobId(row.get(0)?),
+                        n: row.get(1)?,
+                        number: row.get(2)?,
+                        what: row.get(3)?,
+                        from: row.get(4)?,
+                        to: row.get(5)?,
+                        files: unsigned(row, 6)?,
+                        bytes: unsigned(row, 7)?,
+                        started: row.get::<_, Option<i64>>(8)?.map(timestamp),
+                        wall_us: unsigned(row, 9)?,
+                        retries: unsigned(row, 10)?,
+                    })
+                })?
+                .collect()
         })
     }
 

@@ -19,7 +19,7 @@ mod usage;
 
 pub use answers::{
     AttemptAnswer, JobAnswer, JobFilter, JobSort, LiveAnswer, OutputAnswer, Producer, RunAnswer, SetSummary, Spread,
-    StoryEvent, UsageColumn, Wanted,
+    StoryEvent, TransferAnswer, UsageColumn, Wanted,
 };
 pub use ingest::Synced;
 pub use page::{Bars, Cells, JobLine, letter};

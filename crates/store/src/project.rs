@@ -110,6 +110,10 @@ impl<'a> Changes<'a> {
                 row.waiting = None;
                 row.stderr_tail = (!report.stderr_tail.is_empty()).then(|| report.stderr_tail.clone());
                 row.end(&report.ending);
+                let transfers = report.script.iter().flat_map(|script| &script.transfers);
+                for (number, transfer) in (0..).zip(transfers) {
+                    rows::write_transfer(self.sql, self.run.run, (attempt.job.0, attempt.n, number), transfer)?;
+                }
                 if well {
                     self.outputs(attempt.job, Some(attempt.n), &report.outputs)?;
                 }

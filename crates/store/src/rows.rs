@@ -1,7 +1,7 @@
 //! Rows of runs, jobs, attempts and outputs: read, written and removed. No meaning here, only columns.
 
 use rusqlite::{Connection, OptionalExtension, Row, params};
-use tulpar_core::job::{OutputFile, Usage};
+use tulpar_core::job::{OutputFile, TransferKind, TransferReport, Usage};
 
 #[derive(Clone, Debug, Default)]
 pub(crate) struct RunRow {
@@ -366,9 +366,41 @@ pub(crate) fn write_output(
     Ok(())
 }
 
+pub(crate) fn write_transfer(
+    sql: &Connection,
+    run: i64,
+    (job, n, number): (u32, u32, u32),
+    transfer: &TransferReport,
+) -> rusqlite::Result<()> {
+    let what = match transfer.what {
+        TransferKind::Pull => "pull",
+        TransferKind::Push => "push",
+        TransferKind::Remove => "remove",
+    };
+    let place = |place: &str| (!place.is_empty()).then(|| place.to_owned());
+    sql.prepare_cached("INSERT OR REPLACE INTO transfers VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)")?
+        .execute(params![
+            run,
+            job,
+            n,
+            number,
+            what,
+            place(&transfer.from),
+            place(&transfer.to),
+            signed(transfer.files),
+            signed(transfer.bytes),
+            transfer.started.map(|at| signed(at.0)),
+            signed(transfer.wall_us),
+            signed(transfer.retries)
+        ])?;
+    Ok(())
+}
+
 /// Everything of a run but its line in `runs`.
 pub(crate) fn remove(sql: &Connection, run: i64) -> rusqlite::Result<()> {
-    for table in ["jobs", "job_counts", "task_sets", "attempts", "samples", "usage_over_time", "outputs", "events"] {
+    for table in
+        ["jobs", "job_counts", "task_sets", "attempts", "samples", "usage_over_time", "outputs", "transfers", "events"]
+    {
         sql.execute(&format!("DELETE FROM {table} WHERE run = ?1"), [run])?;
     }
     Ok(())

@@ -163,6 +163,21 @@ CREATE TABLE outputs (
 ) WITHOUT ROWID;
 CREATE INDEX outputs_by_digest ON outputs (digest);
 CREATE INDEX outputs_by_path ON outputs (path);
+CREATE TABLE transfers (
+    run INTEGER NOT NULL,
+    job INTEGER NOT NULL,
+    n INTEGER NOT NULL,
+    number INTEGER NOT NULL,
+    what TEXT NOT NULL,
+    from_place TEXT,
+    to_place TEXT,
+    files INTEGER NOT NULL,
+    bytes INTEGER NOT NULL,
+    started INTEGER,
+    wall_us INTEGER NOT NULL,
+    retries INTEGER NOT NULL,
+    PRIMARY KEY (run, job, n, number)
+) WITHOUT ROWID;
 CREATE TABLE events (
     run INTEGER NOT NULL,
     seq INTEGER NOT NULL,

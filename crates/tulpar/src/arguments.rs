@@ -68,7 +68,7 @@ pub(crate) enum Verb {
     Story(TaskArguments),
     /// Print what a task wrote to stdout and stderr
     Logs(LogsArguments),
-    /// Show runs in figures: predicted, simulated and measured, and what held cores and GPUs when
+    /// Show runs in figures: what tasks and runs used, where time and bytes went, side by side, over time
     Report(ReportArguments),
     /// Write a run with what was measured, or a workflow, so that other systems read or run it
     Export(ExportArguments),

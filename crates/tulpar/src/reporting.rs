@@ -15,6 +15,15 @@ pub(crate) struct ReportArguments {
     #[arg(long, value_name = "FILE")]
     pub(crate) html: Option<PathBuf>,
 
+    /// Runs that are compared under this name: NAME=RUN,RUN; other runs are grouped by workflow and by how they were
+    /// planned
+    #[arg(long = "scenario", value_name = "NAME=RUN,…")]
+    pub(crate) scenarios: Vec<String>,
+
+    /// Write every table as CSV into this folder too
+    #[arg(long, value_name = "DIR")]
+    pub(crate) csv: Option<PathBuf>,
+
     /// Print as JSON
     #[arg(long, conflicts_with = "markdown")]
     pub(crate) json: bool,

@@ -43,6 +43,9 @@ pub enum Work {
 pub struct Staging {
     pub url: String,
     pub threads: u32,
+    /// The name of that site.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub site: String,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

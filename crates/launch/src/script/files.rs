@@ -8,9 +8,10 @@ use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::time::Instant;
+use std::time::{Instant, SystemTime, UNIX_EPOCH};
 use tulpar_core::ids::Digest;
 use tulpar_core::job::{InputFile, OutputFile, Source, TransferKind, TransferReport};
+use tulpar_core::units::Timestamp;
 use tulpar_transfer::{Credentials, ErrorKind, LinkMode, Location, Options, Secret, Transfer, Transfers};
 
 /// Copies that are not what their maker wrote are fetched again so often.
@@ -88,7 +89,8 @@ impl Files {
         if left.is_empty() {
             return Ok(all);
         }
-        let begun = Instant::now();
+        let begun = Begun::now();
+        let from = common_folder(left.iter().map(|(_, (url, _))| url.as_str()));
         let mut retries = 0;
         for check in 0..CHECKS {
             let list = left
@@ -101,7 +103,7 @@ impl Files {
             retries += self.transfer(&list)?;
             left = damaged(left)?;
             if left.is_empty() {
-                self.note(TransferKind::Pull, all, begun, retries);
+                self.note(TransferKind::Pull, all, begun, retries, (from, String::new()));
                 return Ok(all);
             }
             retries += left.len() as u64;
@@ -122,7 +124,7 @@ impl Files {
 
     /// Copies outputs to where other jobs find them.
     pub(super) fn push(&mut self, below: &str, outputs: &[OutputFile]) -> Result<(), ScriptError> {
-        let begun = Instant::now();
+        let begun = Begun::now();
         let list = outputs
             .iter()
             .map(|output| {
@@ -133,7 +135,8 @@ impl Files {
             .collect::<Result<Vec<_>, ScriptError>>()?;
         let retries = self.transfer(&list)?;
         let bytes = outputs.iter().map(|output| output.size).sum();
-        self.note(TransferKind::Push, (outputs.len() as u64, bytes), begun, retries);
+        let to = format!("{}/", below.trim_end_matches('/'));
+        self.note(TransferKind::Push, (outputs.len() as u64, bytes), begun, retries, (String::new(), to));
         Ok(())
     }
 
@@ -155,7 +158,8 @@ impl Files {
     }
 
     pub(super) fn remove(&mut self, urls: &[String]) -> Result<(), ScriptError> {
-        let begun = Instant::now();
+        let begun = Begun::now();
+        let from = common_folder(urls.iter().map(String::as_str));
         let list = urls.iter().map(|url| location(url)).collect::<Result<Vec<_>, _>>()?;
         for result in self.transfers.remove(&list) {
             match result {
@@ -165,15 +169,66 @@ impl Files {
                 _ => {}
             }
         }
-        self.note(TransferKind::Remove, (urls.len() as u64, 0), begun, 0);
+        self.note(TransferKind::Remove, (urls.len() as u64, 0), begun, 0, (from, String::new()));
         Ok(())
     }
 
-    pub(super) fn note(&mut self, what: TransferKind, (files, bytes): (u64, u64), begun: Instant, retries: u64) {
+    /// `ends` are where the files came from and where they went; empty: this node.
+    pub(super) fn note(
+        &mut self,
+        what: TransferKind,
+        (files, bytes): (u64, u64),
+        begun: Begun,
+        retries: u64,
+        (from, to): (String, String),
+    ) {
         if files > 0 {
-            let wall_us = begun.elapsed().as_micros() as u64;
-            self.done.push(TransferReport { what, files, bytes, wall_us, retries });
+            let wall_us = begun.clock.elapsed().as_micros() as u64;
+            let started = Some(begun.at);
+            let to = without_login(&to);
+            self.done.push(TransferReport { what, files, bytes, wall_us, retries, started, from, to });
         }
+    }
+}
+
+/// When a transfer began: by the calendar, and by a clock that nobody sets.
+#[derive(Clone, Copy)]
+pub(super) struct Begun {
+    at: Timestamp,
+    clock: Instant,
+}
+
+impl Begun {
+    pub(super) fn now() -> Self {
+        let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        Self { at: Timestamp(since.as_micros() as u64), clock: Instant::now() }
+    }
+}
+
+/// The folder that all of these are below, with a slash at its end; empty when they have none in common.
+pub(super) fn common_folder<'u>(mut urls: impl Iterator<Item = &'u str>) -> String {
+    let Some(first) = urls.next() else { return String::new() };
+    let mut length = first.rfind('/').map_or(0, |slash| slash + 1);
+    for url in urls {
+        let same = first.bytes().zip(url.bytes()).take(length).take_while(|(one, other)| one == other).count();
+        if same < length {
+            length = first.as_bytes()[..same].iter().rposition(|byte| *byte == b'/').map_or(0, |slash| slash + 1);
+        }
+    }
+    // Two servers of one scheme have no folder in common.
+    match &first[..length] {
+        scheme if scheme.ends_with("://") => String::new(),
+        folder => without_login(folder),
+    }
+}
+
+/// Names and passwords are nobody's business who reads a journal.
+fn without_login(url: &str) -> String {
+    let Some((scheme, rest)) = url.split_once("://") else { return url.to_owned() };
+    let authority = rest.find('/').unwrap_or(rest.len());
+    match rest[..authority].rfind('@') {
+        Some(at) => format!("{scheme}://{}", &rest[at + 1..]),
+        None => url.to_owned(),
     }
 }
 
@@ -225,4 +280,24 @@ fn damaged(pulled: Vec<Pulled>) -> Result<Vec<Pulled>, ScriptError> {
         .filter(|(place, _)| bad.binary_search(place).is_ok())
         .map(|(_, one)| one)
         .collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::common_folder;
+
+    #[test]
+    fn what_files_have_in_common_is_where_they_come_from() {
+        for (urls, folder) in [
+            (&["http://a:80/run/in/0/x", "http://a:80/run/in/1/y"][..], "http://a:80/run/in/"),
+            (&["http://a/run/in/x"], "http://a/run/in/"),
+            (&["http://a/run/in/x", "http://a/run/inner/x"], "http://a/run/"),
+            (&["http://a/x", "http://b/x"], ""),
+            (&["ftp://me:secret@a/x/y"], "ftp://a/x/"),
+            (&["file:///s/r-1/a", "file:///s/r-1/b/c"], "file:///s/r-1/"),
+            (&[], ""),
+        ] {
+            assert_eq!(common_folder(urls.iter().copied()), folder, "{urls:?}");
+        }
+    }
 }

@@ -71,7 +71,10 @@ impl Running {
         let name = spec.name.clone();
         inner.launcher.launch(vec![Box::new(spec)]);
         let (_, report) = inner.next()?;
-        let Report { ending, outputs, .. } = *report;
+        // What the command itself used, without the files that were moved before and after it.
+        let Report { ending, outputs, started, ended, usage, .. } = *report;
+        let member = MemberReport { name: name.clone(), ending: ending.clone(), started, ended, usage, earlier: false };
+        self.report.members.push(member);
         if ending.is_success() { Ok(outputs) } else { Err(explained(name, ending)) }
     }
 

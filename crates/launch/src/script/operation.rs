@@ -1,9 +1,8 @@
 //! Work on files alone: directories, staging in and out, registration, removal.
 
-use super::files::{escape, location};
+use super::files::{Begun, common_folder, escape, location};
 use super::{Running, ScriptError};
 use crate::collect::{Found, Take, hash_file};
-use std::time::Instant;
 use tulpar_core::job::{InputFile, OutputFile, Source, TransferKind};
 use tulpar_core::workflow::planned::Operation;
 use tulpar_transfer::Transfer;
@@ -42,21 +41,28 @@ impl Running {
 
     /// The name of an input is the folder that its files go into.
     fn stage_in(&mut self, below: &str) -> Result<Vec<OutputFile>, ScriptError> {
-        let begun = Instant::now();
+        let begun = Begun::now();
         let mut list = Vec::new();
+        let mut remote: Vec<&str> = Vec::new();
         for input in &self.told.spec.inputs {
             for file in input.files.iter() {
                 let to = location(&format!("{below}/{}/{}", input.name, escape(&file.path)))?;
                 let from = match &file.source {
-                    Source::Remote(url) => location(url)?,
+                    Source::Remote(url) => {
+                        remote.push(url);
+                        location(url)?
+                    }
                     Source::Path(_) | Source::Object => self.files.path_of(file).into(),
                 };
                 list.push(Transfer { size: Some(file.size), ..Transfer::new(from, to) });
             }
         }
+        // With some from here and some from elsewhere, there is no one place.
+        let from = if remote.len() == list.len() { common_folder(remote.into_iter()) } else { String::new() };
         let retries = self.files.transfer(&list)?;
         let bytes = list.iter().filter_map(|transfer| transfer.size).sum();
-        self.files.note(TransferKind::Push, (list.len() as u64, bytes), begun, retries);
+        let to = format!("{}/", below.trim_end_matches('/'));
+        self.files.note(TransferKind::Push, (list.len() as u64, bytes), begun, retries, (from, to));
         Ok(Vec::new())
     }
 
@@ -75,11 +81,12 @@ impl Running {
                 found.push(self.found(output as u32, file, from)?);
             }
         }
-        if !copies.is_empty() {
-            let begun = Instant::now();
+        if let Some(to) = to.filter(|_| !copies.is_empty()) {
+            let begun = Begun::now();
             let bytes = copies.iter().filter_map(|copy| copy.size).sum();
             let retries = self.files.transfer(&copies)?;
-            self.files.note(TransferKind::Push, (copies.len() as u64, bytes), begun, retries);
+            let ends = (String::new(), format!("{}/", to.trim_end_matches('/')));
+            self.files.note(TransferKind::Push, (copies.len() as u64, bytes), begun, retries, ends);
         }
         let outputs = self.keep(found)?;
         self.push(&outputs)?;

@@ -171,9 +171,18 @@ fn a_staged_job_pulls_its_inputs_and_pushes_its_outputs() {
     assert_eq!(report.ending, Ending::Exit(0), "{}", report.stderr_tail);
     assert_eq!(worker.content(&report.outputs[0]), "2\n");
     assert_eq!(fs::read_to_string(worker.path("staging/out/task/0/count.txt")).unwrap(), "2\n");
-    let moved = |report: &TransferReport| (report.what, report.files, report.bytes);
-    let transfers: Vec<_> = report.script.unwrap().transfers.iter().map(moved).collect();
-    assert_eq!(transfers, [(TransferKind::Pull, 1, 4), (TransferKind::Push, 1, 2)]);
+    let script = report.script.unwrap();
+    let moved = |report: &TransferReport| {
+        assert!(report.started.is_some());
+        (report.what, report.files, report.bytes, report.from.clone(), report.to.clone())
+    };
+    let transfers: Vec<_> = script.transfers.iter().map(moved).collect();
+    let (from, to) = (worker.url("staging/in/0/"), worker.url("staging/out/task/"));
+    let pulled = (TransferKind::Pull, 1, 4, from, String::new());
+    assert_eq!(transfers, [pulled, (TransferKind::Push, 1, 2, String::new(), to)]);
+    // The command alone, without the files that were moved around it.
+    assert!(script.members.len() == 1 && script.members[0].ending.is_success());
+    assert!(script.members[0].usage.wall_us < report.usage.wall_us);
 }
 
 #[test]

@@ -1,16 +1,21 @@
 //! Runs as one page that needs nothing else: no scripts, no fonts, no pictures from anywhere.
 
 mod style;
+mod textures;
 
-use crate::chart::{Chart, class};
-use crate::markdown::MOST_ROWS;
+use crate::bars::{Bar, Bars};
+use crate::chart::Chart;
+use crate::markdown::{MOST_ROWS, MOST_TRANSFERS};
+use crate::scenario::Document;
 use crate::summary::RunReport;
 use crate::words::{self, Table};
+use crate::{efficiency, tables};
 use std::fmt::Write;
 
 /// The whole page.
-pub fn page(runs: &[RunReport]) -> String {
-    let title = match runs {
+pub fn page(document: &Document) -> String {
+    let runs = &document.runs;
+    let title = match &runs[..] {
         [run] => run.facts.run.clone(),
         runs => format!("{} runs", runs.len()),
     };
@@ -18,16 +23,67 @@ pub fn page(runs: &[RunReport]) -> String {
     let mut html = format!(
         "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n<meta name=\"viewport\" \
          content=\"width=device-width, initial-scale=1\">\n<title>{title} – Tulpar</title>\n<style>\n{}</style>\n\
-         </head>\n<body>\n<main>\n",
-        style::STYLE
+         </head>\n<body>\n{}<main>\n",
+        style::STYLE,
+        textures::definitions()
     );
     if runs.len() > 1 {
-        html.push_str("<h1>Runs</h1>\n");
+        html.push_str("<section>\n<h1>Runs</h1>\n");
         table(&mut html, &words::runs(runs));
+        compared(&mut html, document);
+        html.push_str("</section>\n");
     }
     runs.iter().for_each(|run| section(&mut html, run));
-    html.push_str("</main>\n</body>\n</html>\n");
+    html.push_str("<section><h2>What the figures mean</h2>\n<ul class=\"notes\">\n");
+    for sentence in tables::MEANING {
+        let _ = writeln!(html, "<li>{}</li>", escape(sentence));
+    }
+    html.push_str("</ul></section>\n</main>\n</body>\n</html>\n");
     html
+}
+
+/// Scenarios beside each other: the bars of the study, and their tables.
+fn compared(html: &mut String, document: &Document) {
+    let scenarios = &document.scenarios;
+    let mut names: Vec<&str> = Vec::new();
+    let mut workflows: Vec<&str> = Vec::new();
+    for scenario in scenarios {
+        if !names.contains(&scenario.name.as_str()) {
+            names.push(&scenario.name);
+        }
+        if !workflows.contains(&scenario.workflow.as_str()) {
+            workflows.push(&scenario.workflow);
+        }
+    }
+    html.push_str("<h2>Scenarios</h2>\n<p class=\"notes\">Means over runs; lines show the standard deviation.</p>\n");
+    legend(html, names.iter().copied());
+    let bars = |workflow: &str, key: &str| -> Vec<Option<Bar>> {
+        let of = |name: &&str| {
+            let found = scenarios.iter().find(|one| one.name == **name && one.workflow == workflow)?;
+            found.figure(key).map(|spread| Bar { mean: spread.mean, deviation: spread.deviation })
+        };
+        names.iter().map(of).collect()
+    };
+    let one = |key: &str| workflows.iter().map(|name| ((*name).to_owned(), bars(name, key))).collect();
+    let both = workflows
+        .iter()
+        .flat_map(|name| {
+            [("stage-in", "stage_in_seconds"), ("stage-out", "stage_out_seconds")]
+                .map(|(word, key)| (format!("{name}, {word}"), bars(name, key)))
+        })
+        .collect();
+    for (what, said, groups) in [
+        ("compute (s)", "cumulative compute time by scenario", one("compute_seconds")),
+        ("transfers (s)", "cumulative stage-in and stage-out time by scenario", both),
+        ("makespan (s)", "makespan by scenario", one("makespan_seconds")),
+    ] {
+        let _ = writeln!(html, "<h3>{}{}</h3>", said[..1].to_uppercase(), &said[1..]);
+        html.push_str(&Bars { what, said, groups }.svg());
+    }
+    html.push_str("<h2>Scenarios in figures</h2>\n");
+    table(html, &tables::scenarios(scenarios));
+    html.push_str("<h2>Scenarios, job level</h2>\n");
+    long_table(html, tables::scenario_jobs(scenarios));
 }
 
 fn section(html: &mut String, run: &RunReport) {
@@ -43,6 +99,21 @@ fn section(html: &mut String, run: &RunReport) {
     }
     html.push_str("</dl>\n<h2>Occupation over time</h2>\n");
     occupation(html, run);
+    html.push_str("<h2>Job level</h2>\n");
+    long_table(html, tables::job_level(run));
+    html.push_str("<h2>Workflow level</h2>\n");
+    table(html, &tables::workflow_level(run));
+    if let Some(pairs) = tables::pairs(run) {
+        html.push_str("<h2>Transfers</h2>\n");
+        long_table(html, pairs);
+        html.push_str("<h3>The longest</h3>\n");
+        table(html, &tables::longest(run, MOST_TRANSFERS));
+    }
+    if let Some(efficiency) = efficiency::table(run) {
+        html.push_str("<h2>Asked for and used</h2>\n");
+        long_table(html, efficiency);
+        let _ = writeln!(html, "<p class=\"notes\">{}</p>", escape(efficiency::RULE));
+    }
     html.push_str("<h2>Predicted, simulated, measured</h2>\n");
     table(html, &words::side_by_side(run));
     if let Some(modes) = words::modes(run) {
@@ -50,16 +121,28 @@ fn section(html: &mut String, run: &RunReport) {
         table(html, &modes);
     }
     html.push_str("<h2>Task sets</h2>\n");
-    let mut sets = words::sets(&run.sets);
-    let more = sets.rows.len().saturating_sub(MOST_ROWS);
-    sets.rows.truncate(MOST_ROWS);
-    table(html, &sets);
-    if more > 0 {
-        let _ = writeln!(html, "<p>and {more} more</p>");
-    }
+    long_table(html, words::sets(&run.sets));
     html.push_str("<p class=\"notes\">");
     html.push_str(&words::notes(run).iter().map(|note| escape(note)).collect::<Vec<_>>().join(" "));
     html.push_str("</p>\n</section>\n");
+}
+
+/// As many rows as people read, and how many there are beyond.
+fn long_table(html: &mut String, mut long: Table) {
+    let more = long.rows.len().saturating_sub(MOST_ROWS);
+    long.rows.truncate(MOST_ROWS);
+    table(html, &long);
+    if more > 0 {
+        let _ = writeln!(html, "<p>and {more} more</p>");
+    }
+}
+
+fn legend<'n>(html: &mut String, names: impl Iterator<Item = &'n str>) {
+    html.push_str("<ul class=\"legend\">\n");
+    for (kind, name) in names.enumerate() {
+        let _ = writeln!(html, "<li>{}{}</li>", textures::swatch(kind), escape(name));
+    }
+    html.push_str("</ul>\n");
 }
 
 fn occupation(html: &mut String, run: &RunReport) {
@@ -69,11 +152,7 @@ fn occupation(html: &mut String, run: &RunReport) {
         html.push_str("<p>Nothing ran.</p>\n");
         return;
     }
-    html.push_str("<ul class=\"legend\">\n");
-    for (kind, series) in columns.series.iter().enumerate() {
-        let _ = writeln!(html, "<li><span class=\"swatch {}\"></span>{}</li>", class(kind), escape(&series.kind));
-    }
-    html.push_str("</ul>\n");
+    legend(html, columns.series.iter().map(|series| series.kind.as_str()));
     let cores = Chart {
         what: "cores in use",
         columns,

@@ -16,15 +16,6 @@ pub(super) const STYLE: &str = "\
     --k0: #2079bd; --k4: #7fcdf5; --k7: #c2558c; --k8: #8a80e0; --k9: #b3b350; --other: #6f7a84;
   }
 }
-@media print {
-  :root {
-    color-scheme: light;
-    --paper: #ffffff; --ink: #1d2329; --soft: #5b6670; --line: #d9dee3; --faint: #eef1f4; --wash: #ffffff;
-    --k0: #0072b2; --k4: #56b4e9; --k7: #882255; --k8: #332288; --k9: #999933; --other: #9aa3ab;
-  }
-  * { print-color-adjust: exact; -webkit-print-color-adjust: exact; }
-  section, svg, table { break-inside: avoid; }
-}
 * { box-sizing: border-box; }
 body { margin: 0; background: var(--paper); color: var(--ink); font: 15px/1.5 system-ui, sans-serif; }
 main { max-width: 1040px; margin: 0 auto; padding: 28px 24px 48px; }
@@ -33,6 +24,7 @@ main > section:first-child { margin-top: 0; }
 section + section { margin-top: 56px; border-top: 1px solid var(--line); padding-top: 28px; }
 h1 { font-size: 26px; line-height: 1.25; margin: 0 0 16px; overflow-wrap: anywhere; }
 h2 { font-size: 17px; margin: 32px 0 10px; }
+h3 { font-size: 14.5px; margin: 18px 0 6px; font-weight: 600; }
 .state { font-size: 13px; font-weight: 500; color: var(--soft); border: 1px solid var(--line); border-radius: 999px;
   padding: 2px 10px; margin-left: 8px; vertical-align: middle; white-space: nowrap; }
 dl { display: grid; grid-template-columns: repeat(auto-fill, minmax(230px, 1fr)); gap: 14px 24px; margin: 0;
@@ -41,7 +33,7 @@ dt { font-size: 12.5px; color: var(--soft); }
 dd { margin: 0; overflow-wrap: anywhere; }
 .legend { list-style: none; display: flex; flex-wrap: wrap; gap: 4px 18px; margin: 0 0 8px; padding: 0; font-size: 13.5px; }
 .legend li { display: flex; align-items: center; gap: 7px; overflow-wrap: anywhere; }
-.swatch { width: 13px; height: 13px; border-radius: 3px; flex: none; background: currentColor; }
+.swatch { width: 14px; height: 14px; border-radius: 3px; flex: none; }
 .chart { display: block; width: 100%; min-width: 620px; height: auto; margin: 0 0 10px; }
 .chart text { font-family: system-ui, sans-serif; fill: var(--soft); font-variant-numeric: tabular-nums; }
 .tick { font-size: 12px; }
@@ -50,6 +42,14 @@ dd { margin: 0; overflow-wrap: anywhere; }
 .axis { stroke: var(--soft); stroke-width: 1; fill: none; }
 .capacity { stroke: var(--ink); stroke-width: 1.2; stroke-dasharray: 5 4; fill: none; }
 .band { fill: currentColor; stroke: var(--paper); stroke-width: 0.6; vector-effect: non-scaling-stroke; }
+.bar { stroke: var(--ink); stroke-width: 0.8; vector-effect: non-scaling-stroke; fill: currentColor; }
+.lines { stroke: #ffffff; stroke-opacity: 0.6; stroke-width: 14; fill: none; }
+.bar.k1 { fill: url(#t1); } .bar.k2 { fill: url(#t2); } .bar.k3 { fill: url(#t3); } .bar.k4 { fill: url(#t4); }
+.bar.k5 { fill: url(#t5); } .bar.k6 { fill: url(#t6); } .bar.k7 { fill: url(#t7); } .bar.k8 { fill: url(#t8); }
+.bar.k9 { fill: url(#t9); } .bar.other { fill: url(#t10); }
+.k1 .lines, .k4 .lines, .k6 .lines { stroke: #000000; stroke-opacity: 0.45; }
+.error { stroke: var(--ink); stroke-width: 1.4; fill: none; }
+.halo { stroke: var(--paper); stroke-width: 3.6; fill: none; stroke-opacity: 0.8; }
 .k0 { color: var(--k0); } .k1 { color: var(--k1); } .k2 { color: var(--k2); } .k3 { color: var(--k3); }
 .k4 { color: var(--k4); } .k5 { color: var(--k5); } .k6 { color: var(--k6); } .k7 { color: var(--k7); }
 .k8 { color: var(--k8); } .k9 { color: var(--k9); } .other { color: var(--other); }
@@ -62,4 +62,22 @@ thead th { font-size: 12.5px; color: var(--soft); border-bottom: 1px solid var(-
 tbody th { font-weight: 550; }
 .n { text-align: right; }
 .notes { color: var(--soft); font-size: 13px; max-width: 80ch; margin-top: 18px; }
+@media print {
+  :root {
+    color-scheme: light;
+    --paper: #ffffff; --ink: #1d2329; --soft: #5b6670; --line: #d9dee3; --faint: #eef1f4; --wash: #ffffff;
+    --k0: #0072b2; --k4: #56b4e9; --k7: #882255; --k8: #332288; --k9: #999933; --other: #9aa3ab;
+  }
+  * { print-color-adjust: exact; -webkit-print-color-adjust: exact; }
+  svg, tr { break-inside: avoid; }
+  h1, h2, h3 { break-after: avoid; }
+  main { max-width: none; padding: 0; }
+  .wide { overflow: visible; }
+  .chart { min-width: 0; }
+  table { font-size: 10px; }
+  th, td { white-space: normal; padding: 3px 5px; }
+  .band.k1 { fill: url(#t1); } .band.k2 { fill: url(#t2); } .band.k3 { fill: url(#t3); } .band.k4 { fill: url(#t4); }
+  .band.k5 { fill: url(#t5); } .band.k6 { fill: url(#t6); } .band.k7 { fill: url(#t7); } .band.k8 { fill: url(#t8); }
+  .band.k9 { fill: url(#t9); } .band.other { fill: url(#t10); }
+}
 ";

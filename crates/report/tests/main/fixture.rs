@@ -5,12 +5,14 @@ use std::sync::Arc;
 use tulpar_core::catalogue;
 use tulpar_core::event::{Blame, Event, Outcome, Placement, Share};
 use tulpar_core::ids::{AttemptId, Digest, JobId, NodeId};
-use tulpar_core::job::{Ending, OutputFile, Report, Usage};
+use tulpar_core::job::{
+    Ending, MemberReport, OutputFile, Report, ScriptReport, TransferKind, TransferReport, Usage,
+};
 use tulpar_core::plan::{Graph, Plan};
 use tulpar_core::resources::Request;
 use tulpar_core::units::Timestamp;
 use tulpar_core::workflow;
-use tulpar_report::{Measures, Timeline};
+use tulpar_report::{Gathered, Measures, Timeline};
 
 const SITE: &str = "sites: {small: {nodes: 2, cpus: 4, memory: 8 GB, gpus: 2, gpu_memory: 16 GB}}";
 
@@ -26,6 +28,7 @@ pub(crate) struct Told {
     pub(crate) graph: Graph,
     pub(crate) timeline: Timeline,
     pub(crate) measures: Measures,
+    pub(crate) gathered: Gathered,
     pub(crate) outputs: Vec<Option<Arc<[OutputFile]>>>,
 }
 
@@ -39,7 +42,13 @@ impl Told {
         let plan = Plan::new(read.expect("a workflow"), Vec::new(), site);
         let graph = Graph::new(Arc::new(plan)).expect("no cycle");
         let outputs = vec![None; graph.len()];
-        let mut told = Self { graph, timeline: Timeline::default(), measures: Measures::default(), outputs };
+        let mut told = Self {
+            graph,
+            timeline: Timeline::default(),
+            measures: Measures::default(),
+            gathered: Gathered::default(),
+            outputs,
+        };
         let start = Event::RunStarted { run: "small-1".into(), version: "0".into(), plan: Digest::of(b""), seed: 1 };
         told.tell(0.0, start);
         told
@@ -47,6 +56,7 @@ impl Told {
 
     pub(crate) fn tell(&mut self, seconds: f64, event: Event) {
         self.timeline.note(&self.graph, at(seconds), &event);
+        self.gathered.note(&self.graph, at(seconds), &event);
         self.measures.note(&event);
     }
 
@@ -85,7 +95,55 @@ impl Told {
         self.end(heard, self.attempt(name, 1), times, Ending::Exit(0));
     }
 
+    /// It pulled a megabyte for half a second before its task and pushed two for a quarter after it.
+    pub(crate) fn moved_and_ran(&mut self, name: &str, start: f64, end: f64) {
+        let attempt = self.attempt(name, 1);
+        self.submit(start - 0.1, attempt);
+        self.tell(start, Event::Started { attempt });
+        let (pulled, pushed) = (start + 0.5, end - 0.25);
+        let moved = |what, files, bytes, from: f64, to: f64, places: (&str, &str)| TransferReport {
+            what,
+            files,
+            bytes,
+            wall_us: ((to - from) * 1e6).round() as u64,
+            retries: 1,
+            started: Some(at(from)),
+            from: places.0.into(),
+            to: places.1.into(),
+        };
+        let transfers = vec![
+            moved(TransferKind::Pull, 3, 1_000_000, start, pulled, ("http://far:8080/run/in/", "")),
+            moved(TransferKind::Push, 1, 2_000_000, pushed, end, ("", "http://far:8080/run/out/x/")),
+        ];
+        let usage = Usage {
+            wall_us: ((pushed - pulled) * 1e6).round() as u64,
+            user_us: 3_000_000,
+            peak_rss: 3_000_000_000,
+            read_bytes: 5_000_000,
+            write_bytes: 7_000_000,
+            peak_gpu_memory: 4_000_000_000,
+            gpu_utilisation: 5000,
+            ..Usage::default()
+        };
+        let (started, ended) = (at(pulled), at(pushed));
+        let ending = Ending::Exit(0);
+        let member = MemberReport { name: name.into(), ending, started, ended, usage, earlier: false };
+        let script = Some(Box::new(ScriptReport { members: vec![member], transfers }));
+        self.end_with(end, attempt, (start, end), Ending::Exit(0), script);
+    }
+
     fn end(&mut self, heard: f64, attempt: AttemptId, times: (f64, f64), ending: Ending) {
+        self.end_with(heard, attempt, times, ending, None);
+    }
+
+    fn end_with(
+        &mut self,
+        heard: f64,
+        attempt: AttemptId,
+        times: (f64, f64),
+        ending: Ending,
+        script: Option<Box<ScriptReport>>,
+    ) {
         let usage = Usage {
             wall_us: ((times.1 - times.0) * 1e6).round() as u64,
             user_us: 1_000_000,
@@ -101,7 +159,7 @@ impl Told {
             self.outputs[attempt.job.index()] = Some(outputs.clone().into());
         }
         let (started, ended) = (at(times.0), at(times.1));
-        let report = Report { ending, started, ended, usage, outputs, stderr_tail: String::new(), script: None };
+        let report = Report { ending, started, ended, usage, outputs, stderr_tail: String::new(), script };
         self.tell(heard, Event::Ended { attempt, report: Box::new(report) });
     }
 

@@ -3,7 +3,19 @@
 use super::fixture::{SMALL, Told, small};
 use std::collections::BTreeMap;
 use tulpar_core::event::Outcome;
-use tulpar_report::{Figures, Forecast, ModeForecast, RunFacts, RunReport, compare, markdown, page, report};
+use tulpar_report::{Document, Figures, Forecast, ModeForecast, RunFacts, RunReport, compare};
+
+fn page(runs: &[RunReport]) -> String {
+    tulpar_report::page(&Document::new(runs.to_vec(), &[]))
+}
+
+fn markdown(runs: &[RunReport]) -> String {
+    tulpar_report::markdown(&Document::new(runs.to_vec(), &[]))
+}
+
+fn report(facts: RunFacts, told: &Told, forecast: Option<Forecast>) -> RunReport {
+    tulpar_report::report(facts, &told.graph, &told.timeline, &told.gathered, forecast, None)
+}
 
 fn facts(run: &str) -> RunFacts {
     RunFacts {
@@ -13,11 +25,12 @@ fn facts(run: &str) -> RunFacts {
         version: "0.1.0".into(),
         simulated: false,
         mode: Some("adaptive".into()),
+        images: BTreeMap::new(),
     }
 }
 
 fn of(told: &Told, forecast: Option<Forecast>) -> RunReport {
-    report(facts("small-1"), &told.graph, &told.timeline, forecast, None)
+    report(facts("small-1"), told, forecast)
 }
 
 fn figures(makespan_seconds: f64) -> Figures {
@@ -64,6 +77,49 @@ fn the_markdown_of_a_run_without_a_forecast_says_so() {
     - execution, first start to last end: 9.00 s
     - made by: Tulpar 0.1.0
 
+    ## Job level
+
+    | task set | tasks | I/O read (MB) | I/O write (MB) | average CPU (%) | peak memory (GB) | average GPU (%) | peak GPU memory (GB) | average execution time (s) | total execution time (s) |
+    | -------- | ----: | ------------: | -------------: | --------------: | ---------------: | --------------: | -------------------: | -------------------------: | -----------------------: |
+    | simulate |     2 |        6.0e-5 |         8.0e-5 |           43.75 |            0.002 |               – |                    – |                       3.50 |                        7 |
+    | train    |     1 |        3.0e-5 |         4.0e-5 |           42.87 |            0.002 |               – |                    – |                       3.50 |                     3.50 |
+    | watch    |     1 |        3.0e-5 |         4.0e-5 |              75 |            0.002 |               – |                    – |                          2 |                        2 |
+
+    ## Workflow level
+
+    | figure                                                            |  value |
+    | ----------------------------------------------------------------- | -----: |
+    | jobs                                                              |      4 |
+    | auxiliary jobs                                                    |      0 |
+    | input files                                                       |      0 |
+    | input (GB)                                                        |      0 |
+    | container (GB)                                                    |      – |
+    | I/O read (GB)                                                     | 1.2e-7 |
+    | I/O write (GB)                                                    | 1.6e-7 |
+    | peak memory (GB)                                                  |  0.002 |
+    | peak GPU memory (GB)                                              |      – |
+    | CPU hours, held (h)                                               |  0.009 |
+    | CPU hours, used (h)                                               |  0.002 |
+    | GPU hours, held (h)                                               |  0.004 |
+    | cumulative compute (s)                                            |  12.50 |
+    | cumulative stage-in (s)                                           |      0 |
+    | cumulative stage-out (s)                                          |      0 |
+    | makespan (s)                                                      |     11 |
+    | cumulative wait in queues (s)                                     |  0.206 |
+    | lost to tries that did not end well (s)                           |      1 |
+    | share of job time spent moving files (%)                          |      – |
+    | share of the makespan with files moving and no task computing (%) |      – |
+
+    ## Asked for and used
+
+    | task set |      cores used / asked | memory used / asked | GPUs busy / asked |   longest / limit |              next time |        frees |
+    | -------- | ----------------------: | ------------------: | ----------------: | ----------------: | ---------------------: | -----------: |
+    | simulate |      0.429 / 2 (21.4 %) |     2 MB / not said |             – / 1 |    4 s / no limit | cpus: 1, memory: 10 MB | 0.002 core h |
+    | train    |      0.429 / 4 (10.7 %) |     2 MB / not said |             – / 2 | 3.50 s / no limit | cpus: 1, memory: 10 MB | 0.003 core h |
+    | watch    | 0.750 / 0.500 (150.0 %) |     2 MB / not said |                 – |    2 s / no limit | cpus: 1, memory: 10 MB |            – |
+
+    Next time: memory is the largest that was seen and a fifth more, rounded up to two digits; cores are those that were busy on average and a fifth more, rounded up to whole ones; time is the longest task and a fifth more, in whole minutes. Only what differs by more than a fifth is said. GPUs are left to you: a device that is half idle may still be needed whole.
+
     ## Predicted, simulated, measured
 
     |                 |    predicted |    simulated | measured |
@@ -85,6 +141,13 @@ fn the_markdown_of_a_run_without_a_forecast_says_so() {
     Utilisation is what tasks held while they ran (the cores and GPUs they had asked for), of all that the site has, over the whole makespan.
     From the first start to the last end alone it is 45.8 % of the cores and 44.4 % of the GPUs.
     No forecast was recorded when this run was started.
+
+    I/O is what tasks moved through read and write calls, cache included, summed over the tasks of a set; average CPU is the mean over tasks of 100 × (user + system time) / wall time; peaks are those of the largest single task.
+    Average GPU and peak GPU memory are of tasks that held GPUs and were sampled; – is what nobody recorded.
+    CPU and GPU hours held are the cores and devices that tasks had asked for, while they ran; used is their CPU time.
+    Cumulative compute is the time of tasks that ended well; stage-in and stage-out are the time of transfer jobs and of what jobs pulled and pushed around their tasks; all are sums over jobs that may run at once.
+    Job time spent moving files is stage-in and stage-out, of these and compute together.
+    Input files are those that were there before the run, each once; 1 MB is 10⁶ bytes, 1 GB 10⁹.
     ");
 }
 
@@ -127,7 +190,7 @@ fn a_measured_sequential_run_is_what_others_are_measured_against() {
     let mut slow = of(&told, None);
     slow.facts = RunFacts { mode: Some("sequential".into()), ..facts("small-1") };
     slow.measured.makespan_seconds = 22.0;
-    let mut runs = [slow, report(facts("small-2"), &told.graph, &told.timeline, Some(forecast()), None)];
+    let mut runs = [slow, report(facts("small-2"), &told, Some(forecast()))];
     compare(&mut runs);
     assert_eq!(runs[0].measured.improvement, None);
     assert_eq!(runs[1].measured.improvement, Some(0.5));
@@ -146,7 +209,7 @@ fn a_measured_sequential_run_is_what_others_are_measured_against() {
 fn what_was_only_simulated_is_not_called_measured() {
     let told = small();
     let facts = RunFacts { simulated: true, ..facts("small-1") };
-    let text = markdown(&[report(facts, &told.graph, &told.timeline, None, None)]);
+    let text = markdown(&[report(facts, &told, None)]);
     assert!(text.contains("- state: done, simulated\n"), "{text}");
     assert!(text.contains("| this simulation |") && !text.contains("- started"), "{text}");
 }
@@ -178,7 +241,7 @@ fn sound(page: &str) {
         }
     }
     assert_eq!(open, Vec::<&str>::new());
-    for foreign in ["http:", "https:", "src=", "href=", "url(", "@import", "<script"] {
+    for foreign in ["http:", "https:", "src=", "href=", "url(h", "url(\"", "url(/", "@import", "<script"] {
         assert!(!page.contains(foreign), "{foreign}");
     }
 }
@@ -199,7 +262,8 @@ fn a_run_that_used_little_of_its_site_can_still_be_seen() {
 fn the_page_stands_alone() {
     let page = page(&[of(&small(), Some(forecast())), of(&small(), None)]);
     sound(&page);
-    assert_eq!(page.matches("<svg").count(), 4);
+    // Cores and GPUs of two runs; compute, transfers and makespan of both.
+    assert_eq!(page.matches("class=\"chart\"").count(), 7);
     assert!(page.contains("capacity 8<") && page.contains("capacity 4<"), "{page}");
     assert!(page.contains("prefers-color-scheme: dark"));
 }

@@ -149,7 +149,8 @@ fn planned_runs_find_their_files_keep_what_is_needed_and_leave_every_result() {
         let staged = options.data == Some(DataConfiguration::NonSharedFs);
         let staging = (0..layout.sites.len())
             .map(|site| {
-                staged.then(|| Staging { url: format!("http://{}/run", layout.site(SiteId(site as u16))), threads: 2 })
+                let site = layout.site(SiteId(site as u16)).to_owned();
+                staged.then(|| Staging { url: format!("http://{site}/run"), threads: 2, site })
             })
             .collect();
         let sites = catalogue.sites.iter().map(|site| (site.name.clone(), site.clone())).collect();

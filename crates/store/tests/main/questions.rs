@@ -1,11 +1,12 @@
 //! The answers about one eventful run, as literals.
 
-use super::fixture::{Runs, eventful, record, second, started};
+use super::fixture::{Runs, ended, eventful, record, second, started, submitted};
 use serde_json::json;
 use std::collections::BTreeMap;
 use tulpar_core::event::{Event, Outcome};
 use tulpar_core::ids::{Digest, JobId};
-use tulpar_store::{JobFilter, JobSort, Store, StoreError, Wanted};
+use tulpar_core::job::{Ending, ScriptReport, TransferKind, TransferReport};
+use tulpar_store::{JobFilter, JobSort, Store, StoreError, TransferAnswer, Wanted};
 
 fn eventful_store() -> (Runs, Store) {
     let runs = Runs::new();
@@ -30,6 +31,45 @@ fn a_run_says_when_it_ran_how_it_ended_and_how_its_jobs_stand() {
     assert_eq!(run.jobs, counts(&[("done", 2), ("failed", 1), ("skipped", 1), ("waiting", 1)]));
     assert_eq!((run.reused, run.events), (1, 17));
     assert!(matches!(store.run("galaxy-9"), Err(StoreError::NoSuchRun(_))));
+}
+
+#[test]
+fn transfers_are_kept_with_where_they_came_from_and_went() {
+    let runs = Runs::new();
+    let moved = |what, from: &str, to: &str, started| TransferReport {
+        what,
+        files: 3,
+        bytes: 1_000,
+        wall_us: 500,
+        retries: 2,
+        started,
+        from: from.into(),
+        to: to.into(),
+    };
+    let transfers =
+        vec![moved(TransferKind::Pull, "http://far/run/", "", Some(second(9))), moved(TransferKind::Push, "", "", None)];
+    let mut last = ended(0, 1, Ending::Exit(0), 200, Vec::new());
+    if let Event::Ended { report, .. } = &mut last {
+        report.script = Some(Box::new(ScriptReport { members: Vec::new(), transfers }));
+    }
+    runs.write("galaxy-1", 1, &[started("galaxy-1"), submitted(0, 1), last]);
+    let store = runs.synced();
+    let pulled = TransferAnswer {
+        job: JobId(0),
+        n: 1,
+        number: 0,
+        what: "pull".into(),
+        from: Some("http://far/run/".into()),
+        to: None,
+        files: 3,
+        bytes: 1_000,
+        started: Some(second(9)),
+        wall_us: 500,
+        retries: 2,
+    };
+    let pushed = TransferAnswer { number: 1, what: "push".into(), from: None, started: None, ..pulled.clone() };
+    assert_eq!(store.transfers("galaxy-1", None).unwrap(), [pulled, pushed]);
+    assert_eq!(store.transfers("galaxy-1", Some(JobId(1))).unwrap(), []);
 }
 
 #[test]

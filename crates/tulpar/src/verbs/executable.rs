@@ -69,7 +69,8 @@ pub(crate) fn executable(
         let slot = &mut staging[job.staging.index()];
         if pulls && slot.is_none() && job.kind == planner::JobKind::Compute {
             let url = directory(project, catalogue, layout.site(job.staging))?;
-            *slot = Some(Staging { url: format!("{url}/{}", escape(run)), threads: options.threads });
+            let site = layout.site(job.staging).to_owned();
+            *slot = Some(Staging { url: format!("{url}/{}", escape(run)), threads: options.threads, site });
         }
     }
     let output_site = options.output_site.clone().unwrap_or_else(|| LOCAL.to_owned());

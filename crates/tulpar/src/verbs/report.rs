@@ -3,32 +3,85 @@
 use crate::failure::{Exit, Failure};
 use crate::replay::{self, Replayed, Standing};
 use crate::reporting::ReportArguments;
-use crate::{print, view};
+use crate::{earlier, print, view};
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use tulpar_exec::folder::RunFolder;
-use tulpar_report::{Forecast, RunFacts, RunReport, Timeline};
+use tulpar_exec::folder::{Project, RunFolder};
+use tulpar_report::{CsvFile, Document, Forecast, Gathered, NamedRuns, RunFacts, RunReport, Timeline, Transfer};
 
 pub(crate) fn report(folder: Option<&Path>, arguments: &ReportArguments) -> Result<ExitCode, Failure> {
     let project = replay::project(folder)?;
-    let folders: Vec<RunFolder> = match arguments.runs.as_slice() {
+    let given = scenarios(&project, &arguments.scenarios)?;
+    let mut names: Vec<&str> = arguments.runs.iter().map(String::as_str).collect();
+    for name in given.iter().flat_map(|scenario| &scenario.runs) {
+        if !names.contains(&name.as_str()) {
+            names.push(name);
+        }
+    }
+    let folders: Vec<RunFolder> = match names.as_slice() {
         [] => vec![project.run(None)?],
         names => names.iter().map(|name| project.run(Some(name))).collect::<Result<_, _>>()?,
     };
-    let mut runs: Vec<RunReport> = folders.into_iter().map(of_run).collect::<Result<_, _>>()?;
-    tulpar_report::compare(&mut runs);
-    if let Some(file) = page(folder, arguments, &runs) {
-        std::fs::write(&file, tulpar_report::page(&runs))
+    let mut runs = Vec::new();
+    let mut moved: Vec<(String, Vec<Transfer>)> = Vec::new();
+    for folder in folders {
+        let (run, transfers) = of_run(&project, folder, arguments.csv.is_some())?;
+        moved.push((run.facts.run.clone(), transfers));
+        runs.push(run);
+    }
+    let document = Document::new(runs, &given);
+    let runs = &document.runs;
+    if let Some(file) = page(folder, arguments, runs) {
+        std::fs::write(&file, tulpar_report::page(&document))
             .map_err(|source| Failure::Write { path: file.clone(), source })?;
         print::note(&format!("the report of {} is in {}", view::count(runs.len(), "run"), file.display()));
     }
+    if let Some(directory) = &arguments.csv {
+        let directory = folder.unwrap_or(Path::new(".")).join(directory);
+        let mut files = tulpar_report::csv(&document);
+        files.push(tulpar_report::transfers_csv(moved.iter_mut().map(|(run, all)| (run.as_str(), std::mem::take(all)))));
+        write_tables(&directory, &files)?;
+    }
     if arguments.json {
-        print::json(&runs);
+        print::json(&document);
     } else {
-        print::bytes(tulpar_report::markdown(&runs).as_bytes());
+        print::bytes(tulpar_report::markdown(&document).as_bytes());
     }
     Ok(Exit::Done.into())
+}
+
+fn write_tables(directory: &Path, files: &[CsvFile]) -> Result<(), Failure> {
+    let written = |path: &Path| {
+        let path = path.to_owned();
+        |source| Failure::Write { path, source }
+    };
+    std::fs::create_dir_all(directory).map_err(written(directory))?;
+    for file in files {
+        let path = directory.join(file.name);
+        std::fs::write(&path, &file.text).map_err(written(&path))?;
+    }
+    print::note(&format!("{} in {}", view::count(files.len(), "table"), directory.display()));
+    Ok(())
+}
+
+/// `baseline=galaxy-1,galaxy-2`
+fn scenarios(project: &Project, given: &[String]) -> Result<Vec<NamedRuns>, Failure> {
+    let mut scenarios = Vec::new();
+    for text in given {
+        let Some((name, list)) = text.split_once('=').filter(|(name, list)| !name.is_empty() && !list.is_empty()) else {
+            return Err(Failure::usage_with(
+                format!("--scenario {text}: a name, `=` and runs are wanted"),
+                "write for example --scenario baseline=galaxy-1,galaxy-2",
+            ));
+        };
+        let mut runs = Vec::new();
+        for run in list.split(',').map(str::trim).filter(|run| !run.is_empty()) {
+            runs.push(project.run(Some(run))?.name);
+        }
+        scenarios.push(NamedRuns { name: name.trim().to_owned(), runs });
+    }
+    Ok(scenarios)
 }
 
 /// The file for the page, unless only text is wanted.
@@ -47,13 +100,22 @@ fn page(folder: Option<&Path>, arguments: &ReportArguments, runs: &[RunReport]) 
     }))
 }
 
-fn of_run(folder: RunFolder) -> Result<RunReport, Failure> {
+fn of_run(project: &Project, folder: RunFolder, all: bool) -> Result<(RunReport, Vec<Transfer>), Failure> {
     let forecast = forecast(&folder)?;
     let mut timeline = Timeline::default();
-    let replayed = replay::open_with(folder, |engine, entry| timeline.note(engine.graph(), entry.at, &entry.event))?;
+    let mut gathered = Gathered::default();
+    let replayed = replay::open_with(folder, |engine, entry| {
+        timeline.note(engine.graph(), entry.at, &entry.event);
+        gathered.note(engine.graph(), entry.at, &entry.event);
+    })?;
     let standing = replayed.standing();
     let now = (standing == Standing::Running).then(replay::now);
-    Ok(tulpar_report::report(facts(&replayed), replayed.engine.graph(), &timeline, forecast, now))
+    let graph = replayed.engine.graph();
+    let images = earlier::image_sizes(project, graph.plan());
+    let facts = RunFacts { images, ..facts(&replayed) };
+    let report = tulpar_report::report(facts, graph, &timeline, &gathered, forecast, now);
+    let transfers = if all { tulpar_report::all_transfers(graph, &gathered).collect() } else { Vec::new() };
+    Ok((report, transfers))
 }
 
 pub(super) fn facts(replayed: &Replayed) -> RunFacts {
@@ -64,6 +126,7 @@ pub(super) fn facts(replayed: &Replayed) -> RunFacts {
         version: replayed.version.clone(),
         simulated: replayed.folder.is_simulated(),
         mode: Some(replayed.engine.policy().mode.name().to_owned()),
+        ..RunFacts::default()
     }
 }
 

@@ -60,7 +60,7 @@ fn a_report_is_a_page_and_a_summary() {
     }
     let page = scene.read("report-study-1.html");
     assert!(page.starts_with("<!DOCTYPE html>") && page.ends_with("</html>\n"), "{page}");
-    assert_eq!(page.matches("<svg").count(), 2);
+    assert_eq!(page.matches("class=\"chart\"").count(), 2);
     for word in ["capacity 126", "capacity 18", "simulate", "train", "watch", "not recorded"] {
         assert!(page.contains(word), "{word}");
     }
@@ -71,7 +71,7 @@ fn figures_for_other_programs_agree_with_the_journal() {
     let scene = ran();
     let report = scene.tulpar("report --json").done().json();
     assert_eq!(files(&scene), Vec::<String>::new());
-    let run = &report[0];
+    let run = &report["runs"][0];
     let mut held = 0.0;
     let (mut first, mut last) = (f64::MAX, 0.0_f64);
     for line in scene.read(".tulpar/runs/study-1/journal.jsonl").lines() {
@@ -249,4 +249,51 @@ fn another_reader_finds_the_same_path_and_work() {
     for (key, count) in [("tasks", 8), ("edges", 6), ("files", 8), ("sources", 7), ("sinks", 2), ("depth", 2)] {
         assert_eq!(found[0][key], count, "{key}");
     }
+}
+
+#[test]
+fn a_staged_run_says_what_was_moved_from_where_to_where() {
+    let scene = Scene::new(
+        "workflow: moved
+data: {start: start.txt}
+tasks:
+  make:
+    in: [start]
+    out: {made: made.txt}
+    run: cat {start} {start} > {made}
+  use:
+    in: [make.made]
+    out: {used: used.txt}
+    run: wc -c < {made} > {used}
+",
+    );
+    scene.write("start.txt", "begin\n");
+    scene.tulpar("run --data nonsharedfs").done();
+    scene.tulpar("run --data nonsharedfs --no-cache").done();
+    let report = scene.tulpar("report moved-1 moved-2 --json --csv tables --html page.html").done().json();
+    let run = &report["runs"][0]["characterisation"];
+    let whole = &run["workflow_level"];
+    assert_eq!((whole["jobs"].as_f64(), whole["input_files"].as_f64()), (Some(2.0), Some(1.0)), "{whole}");
+    assert!(whole["auxiliary_jobs"].as_f64() > Some(2.0), "{whole}");
+    for key in ["compute_seconds", "stage_in_seconds", "stage_out_seconds", "waiting_for_data_percent"] {
+        assert!(whole[key].as_f64() > Some(0.0), "{key}: {whole}");
+    }
+    let pairs: Vec<(String, String)> = run["transfers"]["pairs"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|pair| (pair["from"].as_str().unwrap().to_owned(), pair["to"].as_str().unwrap().to_owned()))
+        .collect();
+    let (here, staging) = ("local".to_owned(), "local (staging)".to_owned());
+    assert_eq!(pairs.len(), 2, "{pairs:?}");
+    assert!(pairs.contains(&(here.clone(), staging.clone())) && pairs.contains(&(staging, here)), "{pairs:?}");
+    let scenario = &report["scenarios"][0];
+    assert_eq!(scenario["runs"].as_array().map(Vec::len), Some(2), "{scenario}");
+    assert!(scenario["workflow_level"]["makespan_seconds"]["deviation"].as_f64() > Some(0.0), "{scenario}");
+    let listed = scene.read("tables/transfers.csv");
+    let count = run["transfers"]["count"].as_u64().unwrap();
+    assert_eq!(listed.lines().filter(|line| line.starts_with("moved-1,")).count() as u64, count, "{listed}");
+    assert!(scene.read("page.html").contains("local (staging)"));
+    let bad = scene.tulpar("report --scenario moved-1").expect(2);
+    assert!(bad.err.contains("a name, `=` and runs are wanted"), "{bad}");
 }
