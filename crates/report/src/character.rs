@@ -207,24 +207,23 @@ pub(crate) fn is_auxiliary(task: &Task) -> bool {
 
 /// Files that were there before the run, each once, whoever reads them.
 fn inputs(plan: &Plan) -> (u64, u64) {
-    let staging: FxHashSet<&str> = plan
-        .workflow
-        .tasks
-        .iter()
-        .filter_map(|task| Some(task.run.planned()?.staging.as_ref()?.url.as_str()))
-        .collect();
+    let planned = || plan.workflow.tasks.iter().filter_map(|task| task.run.planned());
+    let staging: FxHashSet<&str> =
+        planned().filter_map(|planned| Some(planned.staging.as_ref()?.url.as_str())).collect();
+    // Images go by way of the staging site too; so do results of earlier runs, which the planner calls `done`.
+    let images: FxHashSet<&str> =
+        planned().flat_map(|planned| &planned.images).map(|image| image.name.as_str()).collect();
     let mut seen: FxHashSet<&str> = FxHashSet::default();
     let mut bytes = 0;
     for (data, files) in plan.workflow.data.iter().zip(&plan.files) {
-        // Entries of the planner's own: container images, and results of earlier runs.
-        if data.name == "images" || data.name.starts_with("done/") {
+        if !staging.is_empty() && data.name.starts_with("done/") {
             continue;
         }
         for file in files.iter() {
             let place = match &file.source {
-                Source::Path(place) => place,
+                Source::Path(place) if !images.contains(place.as_str()) => place,
                 Source::Remote(place) if !staging.iter().any(|url| place.starts_with(url)) => place,
-                Source::Remote(_) | Source::Object => continue,
+                Source::Path(_) | Source::Remote(_) | Source::Object => continue,
             };
             if seen.insert(place) {
                 bytes += file.size;

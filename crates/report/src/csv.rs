@@ -89,8 +89,18 @@ fn job_level(document: &Document) -> CsvFile {
 
 fn task_sets(document: &Document) -> CsvFile {
     let mut csv = Csv::with(words([
-        "run", "task_set", "tasks", "cpus", "gpus", "ran", "mean_seconds", "min_seconds", "max_seconds", "reused",
-        "failed", "retries",
+        "run",
+        "task_set",
+        "tasks",
+        "cpus",
+        "gpus",
+        "ran",
+        "mean_seconds",
+        "min_seconds",
+        "max_seconds",
+        "reused",
+        "failed",
+        "retries",
     ]));
     for run in &document.runs {
         for set in &run.sets {
@@ -115,7 +125,15 @@ fn task_sets(document: &Document) -> CsvFile {
 
 fn pairs(document: &Document) -> CsvFile {
     let mut csv = Csv::with(words([
-        "run", "from", "to", "transfers", "files", "bytes", "seconds", "bytes_per_second", "retries",
+        "run",
+        "from",
+        "to",
+        "transfers",
+        "files",
+        "bytes",
+        "seconds",
+        "bytes_per_second",
+        "retries",
     ]));
     for run in &document.runs {
         for pair in &run.characterisation.transfers.pairs {
@@ -138,7 +156,16 @@ fn pairs(document: &Document) -> CsvFile {
 /// Every transfer of some runs, by the names of the runs.
 pub fn transfers<'t>(all: impl IntoIterator<Item = (&'t str, Vec<Transfer>)>) -> CsvFile {
     let mut csv = Csv::with(words([
-        "run", "job", "attempt", "from", "to", "files", "bytes", "seconds", "bytes_per_second", "retries",
+        "run",
+        "job",
+        "attempt",
+        "from",
+        "to",
+        "files",
+        "bytes",
+        "seconds",
+        "bytes_per_second",
+        "retries",
     ]));
     for (run, transfers) in all {
         for one in transfers {

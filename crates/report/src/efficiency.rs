@@ -142,7 +142,15 @@ pub(crate) fn table(run: &RunReport) -> Option<Table> {
     if run.efficiency.is_empty() {
         return None;
     }
-    let header = ["task set", "cores used / asked", "memory used / asked", "GPUs busy / asked", "longest / limit", "next time", "frees"];
+    let header = [
+        "task set",
+        "cores used / asked",
+        "memory used / asked",
+        "GPUs busy / asked",
+        "longest / limit",
+        "next time",
+        "frees",
+    ];
     let mut table = Table::new(&header, 1);
     let share = |used: Option<f64>, asked: f64| match used {
         Some(used) if asked > 0.0 => format!("{} / {} ({})", shown(used), shown(asked), percent(used / asked)),
@@ -162,8 +170,11 @@ pub(crate) fn table(run: &RunReport) -> Option<Table> {
         };
         let limit = row.time_asked.map_or_else(|| "no limit".to_owned(), |limit| format!("{} s", shown(limit)));
         let frees = [(row.frees_core_hours, "core h"), (row.frees_gb_hours, "GB h")];
-        let frees: Vec<String> =
-            frees.iter().filter(|(freed, _)| *freed >= 0.001).map(|(freed, unit)| format!("{} {unit}", shown(*freed))).collect();
+        let frees: Vec<String> = frees
+            .iter()
+            .filter(|(freed, _)| *freed >= 0.001)
+            .map(|(freed, unit)| format!("{} {unit}", shown(*freed)))
+            .collect();
         table.rows.push(vec![
             row.task_set.clone(),
             share(row.cpus_used, row.cpus_asked),
@@ -177,10 +188,39 @@ pub(crate) fn table(run: &RunReport) -> Option<Table> {
     Some(table)
 }
 
+/// The tables of some runs, with the rule, as text that is Markdown too.
+pub fn efficiency_text(document: &Document) -> String {
+    let mut text = String::new();
+    for run in &document.runs {
+        text.push_str(&format!("## {}: asked for and used\n\n", run.facts.run));
+        match table(run) {
+            Some(table) => crate::markdown::table(&mut text, &table),
+            None => text.push_str("Nothing has ended yet.\n"),
+        }
+        text.push('\n');
+    }
+    text.push_str(RULE);
+    text.push('\n');
+    text
+}
+
 pub(crate) fn csv(document: &Document) -> Option<CsvFile> {
     let header = [
-        "run", "task_set", "tasks", "cpus_asked", "cpus_used", "memory_asked", "memory_used", "gpus_asked", "gpus_used",
-        "gpu_memory_used", "time_asked", "time_used", "next", "frees_core_hours", "frees_gb_hours",
+        "run",
+        "task_set",
+        "tasks",
+        "cpus_asked",
+        "cpus_used",
+        "memory_asked",
+        "memory_used",
+        "gpus_asked",
+        "gpus_used",
+        "gpu_memory_used",
+        "time_asked",
+        "time_used",
+        "next",
+        "frees_core_hours",
+        "frees_gb_hours",
     ];
     let mut csv = Csv::with(header.map(str::to_owned));
     for run in &document.runs {
@@ -223,7 +263,16 @@ mod tests {
             memory_us: 16_000_000_000 * 3_600_000_000,
             ..Asked::default()
         };
-        Used { tasks: 1, measured: 1, wall_us: 3_600_000_000, longest_us: 3_600_000_000, cpu_us, peak_rss, asked, ..Used::default() }
+        Used {
+            tasks: 1,
+            measured: 1,
+            wall_us: 3_600_000_000,
+            longest_us: 3_600_000_000,
+            cpu_us,
+            peak_rss,
+            asked,
+            ..Used::default()
+        }
     }
 
     #[test]

@@ -304,7 +304,8 @@ impl Places {
         let mut staging: Vec<(String, String)> = Vec::new();
         for task in &plan.workflow.tasks {
             let Some(there) = task.run.planned().and_then(|planned| planned.staging.as_ref()) else { continue };
-            if staging.last().is_none_or(|(url, _)| *url != there.url) && !staging.iter().any(|(url, _)| *url == there.url)
+            if staging.last().is_none_or(|(url, _)| *url != there.url)
+                && !staging.iter().any(|(url, _)| *url == there.url)
             {
                 let name = if there.site.is_empty() { server(&there.url) } else { there.site.clone() };
                 staging.push((there.url.clone(), name));

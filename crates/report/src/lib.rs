@@ -14,12 +14,16 @@ mod forecast;
 mod gather;
 mod html;
 mod kinds;
+mod ledger;
 pub mod live;
 mod markdown;
 mod scenario;
+mod spent;
+mod statistics;
 mod summary;
 mod tables;
 mod timeline;
+mod trace;
 mod transfers;
 mod words;
 
@@ -27,14 +31,19 @@ pub use character::{Characterisation, Figure, JOB_FIGURES, JobLevel, Values, WOR
 
 pub use columns::{Columns, MOST_COLUMNS, Series};
 pub use csv::{CsvFile, csv, transfers as transfers_csv};
-pub use efficiency::Efficiency;
+pub use efficiency::{Efficiency, efficiency_text};
 pub use export::{Exported, Measures, instance};
 pub use forecast::{Figures, Forecast, ModeForecast};
 pub use gather::Gathered;
 pub use html::page;
 pub use kinds::Kinds;
+pub use ledger::Ledger;
 pub use markdown::markdown;
 pub use scenario::{Document, NamedRuns, Scenario, Spread};
+pub use spent::{Rates, Spent};
+pub use statistics::{Period, Statistics, StatisticsFacts, StatisticsTable, statistics, tables as statistics_tables};
 pub use summary::{Measured, Occupation, RunFacts, RunReport, SetRow, Utilisation, compare, report};
 pub use timeline::{Occupied, SetTimes, Timeline};
+pub use trace::chrome::{Counters, chrome};
+pub use trace::otlp::otlp;
 pub use transfers::{Pair, Transfer, Transfers, all as all_transfers};

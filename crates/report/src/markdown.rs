@@ -2,7 +2,7 @@
 
 use crate::scenario::Document;
 use crate::words::{self, Table};
-use crate::{efficiency, tables};
+use crate::{efficiency, spent, tables};
 
 /// More rows than this nobody reads; the JSON has all of them.
 pub(crate) const MOST_ROWS: usize = 100;
@@ -45,6 +45,10 @@ pub fn markdown(document: &Document) -> String {
             long_table(&mut text, efficiency);
             text.push_str(&format!("\n{}\n", efficiency::RULE));
         }
+        let spent = spent::sentences(&run.spent);
+        if !spent.is_empty() {
+            text.push_str(&format!("\n## Cost and energy\n\n{}\n", spent.join("\n")));
+        }
         text.push_str("\n## Predicted, simulated, measured\n\n");
         table(&mut text, &words::side_by_side(run));
         if let Some(modes) = words::modes(run) {
@@ -75,7 +79,7 @@ fn long_table(text: &mut String, mut long: Table) {
     }
 }
 
-fn table(text: &mut String, table: &Table) {
+pub(crate) fn table(text: &mut String, table: &Table) {
     let rows: Vec<Vec<String>> = table.rows.iter().map(|row| row.iter().map(|cell| plain(cell)).collect()).collect();
     let mut widths: Vec<usize> = table.header.iter().map(|cell| cell.chars().count().max(3)).collect();
     for row in &rows {

@@ -65,6 +65,8 @@ impl Spread {
         let mean = known.iter().sum::<f64>() / count;
         let squares: f64 = known.iter().map(|value| (value - mean) * (value - mean)).sum();
         let deviation = (known.len() > 1).then(|| (squares / (count - 1.0)).sqrt());
+        // Equal numbers differ from their mean only by its rounding.
+        let deviation = deviation.map(|deviation| if deviation < mean.abs() * 1e-12 { 0.0 } else { deviation });
         Some(Self { mean, deviation, runs: known.len() as u64 })
     }
 }

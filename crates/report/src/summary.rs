@@ -8,6 +8,7 @@ use crate::efficiency::{self, Efficiency};
 use crate::forecast::{Forecast, SEQUENTIAL};
 use crate::gather::Gathered;
 use crate::kinds::{self, Kinds};
+use crate::spent::{self, Rates, Spent};
 use crate::timeline::{Occupied, SetTimes, Timeline, held};
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -33,6 +34,11 @@ pub struct RunFacts {
     /// Sizes of container images that are files, by the names that tasks give them.
     #[serde(skip)]
     pub images: BTreeMap<String, u64>,
+    #[serde(skip)]
+    pub rates: Rates,
+    /// The energy of the machine while the run was driven, where that was recorded.
+    #[serde(skip)]
+    pub joules: Option<f64>,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -58,6 +64,7 @@ pub struct RunReport {
     pub sets: Vec<SetRow>,
     pub characterisation: Characterisation,
     pub efficiency: Vec<Efficiency>,
+    pub spent: Spent,
     pub occupation: Occupation,
 }
 
@@ -151,6 +158,7 @@ pub fn report(
     }
     let mode = facts.mode.clone().or_else(|| forecast.as_ref()?.mode.clone());
     let characterisation = character::characterise(graph, gathered, &measured, &facts.images);
+    let spent = spent::spent(&facts.rates, gathered, &measured, facts.joules);
     RunReport {
         facts: RunFacts { mode, ..facts },
         workflow: plan.workflow.name.clone(),
@@ -167,6 +175,7 @@ pub fn report(
         sets: sets(graph, timeline),
         characterisation,
         efficiency: efficiency::efficiency(gathered),
+        spent,
         occupation: Occupation { cpus, gpus, columns: Columns::new(&occupied, &kinds, until, MOST_COLUMNS) },
     }
 }

@@ -81,7 +81,9 @@ pub(crate) fn summarise(graph: &Graph, gathered: &Gathered) -> Transfers {
             retries,
         })
         .collect();
-    pairs.sort_by(|one, other| other.bytes.cmp(&one.bytes).then_with(|| (&one.from, &one.to).cmp(&(&other.from, &other.to))));
+    pairs.sort_by(|one, other| {
+        other.bytes.cmp(&one.bytes).then_with(|| (&one.from, &one.to).cmp(&(&other.from, &other.to)))
+    });
     let mut longest = moved.clone();
     longest.sort_by_key(|one| (std::cmp::Reverse(one.wall_us), one.attempt));
     longest.truncate(MOST_LISTED);

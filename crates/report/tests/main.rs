@@ -5,5 +5,7 @@ mod main {
     mod export;
     mod fixture;
     mod report;
+    mod statistics;
     mod timeline;
+    mod traces;
 }

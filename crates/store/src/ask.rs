@@ -4,9 +4,7 @@ mod jobs;
 mod live;
 mod sets;
 
-use crate::answers::{
-    AttemptAnswer, JobAnswer, OutputAnswer, Producer, RunAnswer, StoryEvent, TransferAnswer, Wanted,
-};
+use crate::answers::{AttemptAnswer, JobAnswer, OutputAnswer, Producer, RunAnswer, StoryEvent, TransferAnswer, Wanted};
 use crate::rows::{self, AttemptRow, RunRow};
 use crate::{Store, StoreError};
 use rusqlite::{Connection, Row, params};

@@ -154,6 +154,16 @@ impl Transfers {
         }
     }
 
+    /// Hands a few bytes to a server, as a web hook wants them.
+    pub fn post(&self, to: &Location, content: &str, body: &[u8]) -> Result<(), TransferError> {
+        match to {
+            Location::Url(url) if matches!(url.scheme.as_str(), "http" | "https") => {
+                self.http.post(&self.options, url, content, body)
+            }
+            _ => Err(TransferError::unsupported(to, "only http:// and https:// take what is posted")),
+        }
+    }
+
     /// Removes files; a location that ends in `/` is a folder with all that is in it. What is gone already is fine.
     pub fn remove(&self, list: &[Location]) -> Vec<Result<(), TransferError>> {
         let pairs: Vec<Transfer> =

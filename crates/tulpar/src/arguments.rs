@@ -1,9 +1,10 @@
 //! What can be typed, and its help. One definition gives parsing, help text and shell completion.
 
+use crate::calling::HookArguments;
 use crate::pilots::PilotArguments;
 use crate::planning::PlanningArguments;
 use crate::prediction::PredictArguments;
-use crate::reporting::{ExportArguments, ReportArguments};
+use crate::reporting::{ExportArguments, ReportArguments, StatsArguments};
 use crate::scheduling::{SchedulingArguments, SeveralArguments};
 use crate::simulation::SimulateArguments;
 use crate::verbs::DrillArguments;
@@ -70,6 +71,8 @@ pub(crate) enum Verb {
     Logs(LogsArguments),
     /// Show runs in figures: what tasks and runs used, where time and bytes went, side by side, over time
     Report(ReportArguments),
+    /// Count what happened in runs, in the tables of pegasus-statistics
+    Stats(StatsArguments),
     /// Write a run with what was measured, or a workflow, so that other systems read or run it
     Export(ExportArguments),
     /// List the files that a run made
@@ -314,6 +317,9 @@ pub(crate) struct LaunchArguments {
     /// Shrink the cache to this size when the run has ended, e.g. 50GB
     #[arg(long, value_name = "SIZE", env = "TULPAR_CACHE_QUOTA")]
     pub(crate) cache_quota: Option<String>,
+
+    #[command(flatten)]
+    pub(crate) hooks: HookArguments,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]

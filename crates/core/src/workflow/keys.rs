@@ -57,7 +57,7 @@ pub const OUTPUT: &[&str] = &["path", "optional", "temp", "size", "register"];
 pub const RETRY: &[&str] = &["times", "on", "pause", "memory", "time", "ask"];
 /// Of `ask` in `retry`.
 pub const ASK: &[&str] = &["memory", "disk", "cpus", "gpus", "time"];
-pub const HOOKS: &[&str] = &["start", "end", "success", "error", "all"];
+pub const HOOKS: &[&str] = &["start", "end", "success", "failure", "error", "all"];
 pub const RETRY_ON: &[&str] = &["out_of_memory", "out_of_time", "evicted", "failure"];
 pub const CHECKPOINT: &[&str] = &["files", "keep", "best", "every"];
 pub const CLUSTER: &[&str] = &["size", "count", "runtime"];

@@ -29,6 +29,6 @@ mod write_settings;
 pub use check::check;
 pub use model::*;
 pub use model_settings::*;
-pub use read::{parameters, read};
+pub use read::{parameters, read, read_hooks};
 pub use unsafe_place::UnsafePlace;
 pub use write::write;

@@ -8,7 +8,7 @@ use super::index::{Head, Index};
 use super::reader::Reader;
 use super::settings::{self, Interner, Layer};
 use super::task::{self, Common};
-use super::{Span, Task, Workflow, declarations, keys, outputs};
+use super::{Hook, Span, Task, Workflow, declarations, keys, outputs};
 use crate::diagnostic::{Diagnostic, MISSING_KEY};
 use crate::ids::SetId;
 use crate::yaml::{Document, Kind, Node};
@@ -27,6 +27,23 @@ pub fn read(text: &str, overrides: &BTreeMap<String, String>) -> (Option<Workflo
         workflow
     });
     (workflow, reader.findings.finish())
+}
+
+/// Reads hooks that are for every run, from a file that has nothing else: `hooks:` with commands by occasion.
+pub fn read_hooks(text: &str) -> (Vec<Hook>, Vec<Diagnostic>) {
+    let mut reader = Reader::new();
+    let (document, diagnostics) = Document::parse(text);
+    diagnostics.into_iter().for_each(|diagnostic| reader.report(diagnostic));
+    let mut hooks = Vec::new();
+    if let Some(document) = document {
+        for (key, value) in reader.map(document.root(), "the configuration").into_iter().flatten() {
+            match key.text() {
+                Some("hooks") => hooks.extend(settings::hooks(&mut reader, value)),
+                _ => reader.unknown_key(key, "the configuration", &[&["hooks"]]),
+            }
+        }
+    }
+    (hooks, reader.findings.finish())
 }
 
 /// The names of the parameters that a workflow declares, whatever else is wrong with it.

@@ -9,7 +9,7 @@ use crate::markdown::{MOST_ROWS, MOST_TRANSFERS};
 use crate::scenario::Document;
 use crate::summary::RunReport;
 use crate::words::{self, Table};
-use crate::{efficiency, tables};
+use crate::{efficiency, spent, tables};
 use std::fmt::Write;
 
 /// The whole page.
@@ -113,6 +113,13 @@ fn section(html: &mut String, run: &RunReport) {
         html.push_str("<h2>Asked for and used</h2>\n");
         long_table(html, efficiency);
         let _ = writeln!(html, "<p class=\"notes\">{}</p>", escape(efficiency::RULE));
+    }
+    let spent = spent::sentences(&run.spent);
+    if !spent.is_empty() {
+        html.push_str("<h2>Cost and energy</h2>\n");
+        for sentence in spent {
+            let _ = writeln!(html, "<p>{}</p>", escape(&sentence));
+        }
     }
     html.push_str("<h2>Predicted, simulated, measured</h2>\n");
     table(html, &words::side_by_side(run));

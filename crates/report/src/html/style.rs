@@ -59,7 +59,7 @@ table { border-collapse: collapse; width: 100%; font-size: 14px; font-variant-nu
 th, td { padding: 6px 12px; text-align: left; border-bottom: 1px solid var(--line); font-weight: 400;
   white-space: nowrap; }
 thead th { font-size: 12.5px; color: var(--soft); border-bottom: 1px solid var(--soft); }
-tbody th { font-weight: 550; }
+tbody th { font-weight: 550; white-space: normal; overflow-wrap: anywhere; min-width: 9em; }
 .n { text-align: right; }
 .notes { color: var(--soft); font-size: 13px; max-width: 80ch; margin-top: 18px; }
 @media print {

@@ -23,7 +23,8 @@ const LINES: [&str; MOST_KINDS + 1] = [
 
 /// An element that shows nothing and is referred to by the style sheet.
 pub(super) fn definitions() -> String {
-    let mut svg = String::from("<svg width=\"0\" height=\"0\" style=\"position:absolute\" aria-hidden=\"true\"><defs>\n");
+    let mut svg =
+        String::from("<svg width=\"0\" height=\"0\" style=\"position:absolute\" aria-hidden=\"true\"><defs>\n");
     for (place, lines) in LINES.iter().enumerate() {
         let _ = writeln!(
             svg,
@@ -38,5 +39,8 @@ pub(super) fn definitions() -> String {
 
 /// A small square of a legend.
 pub(super) fn swatch(kind: usize) -> String {
-    format!("<svg class=\"swatch\" viewBox=\"0 0 140 140\"><rect class=\"bar {}\" width=\"140\" height=\"140\"/></svg>", class(kind))
+    format!(
+        "<svg class=\"swatch\" viewBox=\"0 0 140 140\"><rect class=\"bar {}\" width=\"140\" height=\"140\"/></svg>",
+        class(kind)
+    )
 }

@@ -66,10 +66,7 @@ fn transfers_are_summed_by_where_from_and_where_to() {
         .collect();
     assert_eq!(
         pairs,
-        [
-            ("small", "http://far:8080", 2, 4_000_000, 0.5, 2),
-            ("http://far:8080", "small", 6, 2_000_000, 1.0, 2)
-        ]
+        [("small", "http://far:8080", 2, 4_000_000, 0.5, 2), ("http://far:8080", "small", 6, 2_000_000, 1.0, 2)]
     );
     assert_eq!(transfers.pairs[0].bytes_per_second, Some(8e6));
     assert_eq!((transfers.longest[0].job.as_str(), transfers.longest[0].seconds), ("simulate[i=1]", 0.5));
@@ -124,7 +121,9 @@ fn without_names_runs_are_grouped_by_how_they_were_run() {
 #[test]
 fn scenarios_stand_side_by_side_as_bars_with_what_they_vary_by() {
     let page = tulpar_report::page(&three());
-    for words in ["compute (s)", "transfers (s)", "makespan (s)", "small, stage-in", "class=\"bar k1\"", "class=\"error\""] {
+    for words in
+        ["compute (s)", "transfers (s)", "makespan (s)", "small, stage-in", "class=\"bar k1\"", "class=\"error\""]
+    {
         assert!(page.contains(words), "{words}");
     }
     let text = tulpar_report::markdown(&three());

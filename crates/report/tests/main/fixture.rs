@@ -5,14 +5,12 @@ use std::sync::Arc;
 use tulpar_core::catalogue;
 use tulpar_core::event::{Blame, Event, Outcome, Placement, Share};
 use tulpar_core::ids::{AttemptId, Digest, JobId, NodeId};
-use tulpar_core::job::{
-    Ending, MemberReport, OutputFile, Report, ScriptReport, TransferKind, TransferReport, Usage,
-};
+use tulpar_core::job::{Ending, MemberReport, OutputFile, Report, ScriptReport, TransferKind, TransferReport, Usage};
 use tulpar_core::plan::{Graph, Plan};
 use tulpar_core::resources::Request;
 use tulpar_core::units::Timestamp;
 use tulpar_core::workflow;
-use tulpar_report::{Gathered, Measures, Timeline};
+use tulpar_report::{Gathered, Ledger, Measures, Timeline};
 
 const SITE: &str = "sites: {small: {nodes: 2, cpus: 4, memory: 8 GB, gpus: 2, gpu_memory: 16 GB}}";
 
@@ -29,6 +27,7 @@ pub(crate) struct Told {
     pub(crate) timeline: Timeline,
     pub(crate) measures: Measures,
     pub(crate) gathered: Gathered,
+    pub(crate) ledger: Ledger,
     pub(crate) outputs: Vec<Option<Arc<[OutputFile]>>>,
 }
 
@@ -47,6 +46,7 @@ impl Told {
             timeline: Timeline::default(),
             measures: Measures::default(),
             gathered: Gathered::default(),
+            ledger: Ledger::default(),
             outputs,
         };
         let start = Event::RunStarted { run: "small-1".into(), version: "0".into(), plan: Digest::of(b""), seed: 1 };
@@ -57,6 +57,7 @@ impl Told {
     pub(crate) fn tell(&mut self, seconds: f64, event: Event) {
         self.timeline.note(&self.graph, at(seconds), &event);
         self.gathered.note(&self.graph, at(seconds), &event);
+        self.ledger.note(&self.graph, at(seconds), &event);
         self.measures.note(&event);
     }
 
@@ -180,6 +181,12 @@ impl Told {
         self.submitted(start - 0.002, name, 1);
         self.started(start + 0.001, name, 1);
         self.ended(name, 1, (start, end), Ending::Exit(0));
+    }
+
+    pub(crate) fn ended_badly(&mut self, name: &str, start: f64, end: f64) {
+        self.submitted(start - 0.002, name, 1);
+        self.ended(name, 1, (start, end), Ending::Exit(1));
+        self.failed(end, name);
     }
 
     /// The same by number: looking for a name walks over the task set.

@@ -25,7 +25,7 @@ fn facts(run: &str) -> RunFacts {
         version: "0.1.0".into(),
         simulated: false,
         mode: Some("adaptive".into()),
-        images: BTreeMap::new(),
+        ..RunFacts::default()
     }
 }
 
@@ -119,6 +119,10 @@ fn the_markdown_of_a_run_without_a_forecast_says_so() {
     | watch    | 0.750 / 0.500 (150.0 %) |     2 MB / not said |                 – |    2 s / no limit | cpus: 1, memory: 10 MB |            – |
 
     Next time: memory is the largest that was seen and a fifth more, rounded up to two digits; cores are those that were busy on average and a fifth more, rounded up to whole ones; time is the longest task and a fifth more, in whole minutes. Only what differs by more than a fifth is said. GPUs are left to you: a device that is half idle may still be needed whole.
+
+    ## Cost and energy
+
+    Energy: 1.35 Wh. A model, not a measurement: 10 W for each core while it was busy, 300 W for each GPU that was held, 0.370 W for each GB of the peak memory of tasks, times 1 for supply and cooling; nothing for what idles, for disks and for the network.
 
     ## Predicted, simulated, measured
 

@@ -46,8 +46,10 @@ fn transfers_are_kept_with_where_they_came_from_and_went() {
         from: from.into(),
         to: to.into(),
     };
-    let transfers =
-        vec![moved(TransferKind::Pull, "http://far/run/", "", Some(second(9))), moved(TransferKind::Push, "", "", None)];
+    let transfers = vec![
+        moved(TransferKind::Pull, "http://far/run/", "", Some(second(9))),
+        moved(TransferKind::Push, "", "", None),
+    ];
     let mut last = ended(0, 1, Ending::Exit(0), 200, Vec::new());
     if let Event::Ended { report, .. } = &mut last {
         report.script = Some(Box::new(ScriptReport { members: Vec::new(), transfers }));

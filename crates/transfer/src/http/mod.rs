@@ -174,6 +174,23 @@ impl Client {
         }
     }
 
+    /// Hands over a few bytes; what the server says to them is read and forgotten. Never tried twice: nobody knows
+    /// what the first try did.
+    pub(crate) fn post(&self, options: &Options, url: &Url, content: &str, body: &[u8]) -> Result<(), TransferError> {
+        let ask = Ask::new("POST", url.clone())
+            .with(&format!("Content-Type: {content}"))
+            .with(&format!("Content-Length: {}", body.len()));
+        let mut connection = self.connect(options, url, true)?;
+        let login = self.login(options, url);
+        let mut bytes = ask.bytes(connection.by_proxy, login.as_deref(), "");
+        bytes.extend_from_slice(body);
+        match request::exchange(&mut connection, &bytes, &ask) {
+            Ok((reply, _)) if (200..300).contains(&reply.answer.status) => Ok(()),
+            Ok((reply, _)) => Err(refused(url, &reply.answer, &reply.text())),
+            Err(error) => Err(trouble(url, "no answer", &error)),
+        }
+    }
+
     pub(crate) fn remove(&self, options: &Options, url: &Url) -> Result<(), TransferError> {
         self.demand(options, &Ask::new("DELETE", url.clone())).map(|_| ())
     }

@@ -3,6 +3,7 @@
 use super::drive::{VERSION, run_with};
 use super::prepare::{prepare, sets_named};
 use crate::arguments::{Keep, LaunchArguments, WorkflowChoice};
+use crate::calling::HookArguments;
 use crate::executors::Started;
 use crate::failure::{Exit, Failure};
 use crate::progress::{Progress, duration};
@@ -160,7 +161,12 @@ fn run_once(
     let run = project.new_run(&plan.workflow.name)?;
     let policy = Policy { cache: true, ..Policy::default() };
     run.save(&SavedRun { version: VERSION.into(), workflow_file: "drill".into(), policy, plan: plan.clone() })?;
-    let launch = LaunchArguments { sample: "1s".to_owned(), keep: Keep::Failed, cache_quota: None };
+    let launch = LaunchArguments {
+        sample: "1s".to_owned(),
+        keep: Keep::Failed,
+        cache_quota: None,
+        hooks: HookArguments { no_hooks: true, ..HookArguments::default() },
+    };
     let mut progress = Progress::new(false);
     let wrap = |(executor, observations): Started| match evictions {
         None => (executor, observations),

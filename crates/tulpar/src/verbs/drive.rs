@@ -2,6 +2,7 @@
 
 use super::subworkflow::{self, WithOurselves};
 use crate::arguments::{Keep, LaunchArguments};
+use crate::energy::Meter;
 use crate::executors::{self, Started};
 use crate::failure::{Exit, Failure};
 use crate::progress::Progress;
@@ -15,6 +16,7 @@ use tulpar_core::engine::{Counts, Engine, STATES};
 use tulpar_core::event::{Event, Outcome};
 use tulpar_core::job::OutputFile;
 use tulpar_core::units::{Bytes, Timestamp, parse_bytes};
+use tulpar_core::workflow::Hook;
 use tulpar_exec::cache::Cache;
 use tulpar_exec::driver::{Driver, Observer};
 use tulpar_exec::folder::{Project, RunFolder, SavedRun};
@@ -43,6 +45,7 @@ struct Watch<'a> {
     wanted: BTreeSet<String>,
     made: BTreeMap<String, OutputFile>,
     hooks: Option<Hooks>,
+    meter: Option<Meter>,
 }
 
 /// How a run went.
@@ -79,6 +82,9 @@ impl Observer for Watch<'_> {
 
     fn ticked(&mut self, engine: &Engine) {
         self.progress.ticked(engine);
+        if let Some(meter) = &mut self.meter {
+            meter.ticked();
+        }
     }
 }
 
@@ -153,11 +159,12 @@ pub(crate) fn run_with(
     if subworkflow::any(engine.plan()) {
         executor = Box::new(WithOurselves::new(executor, engine.plan(), cached)?);
     }
-    let hooks = match hooks::any(&engine.plan().workflow) {
-        true => Some(Hooks::start(folder, project.root()).map_err(Failure::Launch)?),
-        false => None,
-    };
-    let mut watch = Watch { progress, counts: Counts::default(), wanted, made: BTreeMap::new(), hooks };
+    // A workflow inside a run calls its own hooks; those of the user are for the run that they started.
+    let further = if folder.name == resumed { launch.hooks.all() } else { Vec::new() };
+    let hooks = called(folder, project, &engine, launch, further);
+    // Where other machines do the work, this one's processors say nothing about it.
+    let meter = if engine.plan().site.queue.is_none() { Meter::start() } else { None };
+    let mut watch = Watch { progress, counts: Counts::default(), wanted, made: BTreeMap::new(), hooks, meter };
     let driver = Driver {
         engine,
         journal,
@@ -174,6 +181,9 @@ pub(crate) fn run_with(
     if let Some(hooks) = watch.hooks.take() {
         hooks.finish();
     }
+    if let Some(meter) = watch.meter.take() {
+        meter.finish(folder);
+    }
     let outcome = outcome?;
     if let Some(quota) = quota {
         shrink_cache(project, quota);
@@ -181,6 +191,27 @@ pub(crate) fn run_with(
     let interrupted = stops.interrupted.load(Ordering::SeqCst);
     Ok(Ran { outcome, counts: watch.counts, interrupted, made: watch.made })
 }
+
+/// Whoever calls hooks, if there are any. That they cannot be called is no reason not to run.
+fn called(
+    folder: &RunFolder,
+    project: &Project,
+    engine: &Engine,
+    launch: &LaunchArguments,
+    further: Vec<Hook>,
+) -> Option<Hooks> {
+    if launch.hooks.no_hooks || (further.is_empty() && !hooks::any(&engine.plan().workflow)) {
+        return None;
+    }
+    match Hooks::start(folder, project.root(), further) {
+        Ok(hooks) => Some(hooks),
+        Err(error) => {
+            print::warning(&format!("no hook will be called: {error}"));
+            None
+        }
+    }
+}
+
 /// The run is over whatever comes of this.
 fn shrink_cache(project: &Project, quota: Bytes) {
     match super::gc::shrink(project, quota, false) {

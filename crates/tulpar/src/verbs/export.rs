@@ -4,14 +4,15 @@ use super::{hand_over, report};
 use crate::failure::{Exit, Failure};
 use crate::replay::{self, Replayed, Standing};
 use crate::reporting::{ExportArguments, ExportFormat};
-use crate::{print, view};
+use crate::{print, records, view};
 use std::collections::HashMap;
 use std::path::Path;
 use std::process::ExitCode;
 use tulpar_core::ids::JobId;
+use tulpar_core::job::Record;
 use tulpar_core::wfformat;
-use tulpar_exec::folder::Project;
-use tulpar_report::{Measures, Timeline};
+use tulpar_exec::folder::{Project, RunFolder};
+use tulpar_report::{Counters, Ledger, Measures, Timeline};
 
 pub(crate) fn export(folder: Option<&Path>, arguments: &ExportArguments) -> Result<ExitCode, Failure> {
     if let Some(system) = &arguments.system {
@@ -19,13 +20,56 @@ pub(crate) fn export(folder: Option<&Path>, arguments: &ExportArguments) -> Resu
     }
     let project = replay::project(folder)?;
     let run = project.run(arguments.run.run.as_deref())?;
+    match arguments.format {
+        ExportFormat::Wfformat => instance(folder, &project, run, arguments),
+        ExportFormat::Chrome | ExportFormat::Otlp => trace(folder, run, arguments),
+    }
+}
+
+/// The run as a trace that others draw.
+fn trace(folder: Option<&Path>, run: RunFolder, arguments: &ExportArguments) -> Result<ExitCode, Failure> {
+    let mut ledger = Ledger::default();
+    let replayed = replay::open_with(run, |engine, entry| ledger.note(engine.graph(), entry.at, &entry.event))?;
+    let now = (replayed.standing() == Standing::Running).then(replay::now);
+    let (facts, graph) = (report::facts(&replayed), replayed.engine.graph());
+    let text = match arguments.format {
+        ExportFormat::Otlp => tulpar_report::otlp(&facts, graph, &ledger, now),
+        _ => {
+            let mut counters = Counters::default();
+            records::each(&replayed.folder, |record: Record| counters.note(&record))?;
+            tulpar_report::chrome(&facts, graph, &ledger, &counters, now)
+        }
+    };
+    write(folder, arguments, &text, &format!("the trace of {}", replayed.folder.name))?;
+    Ok(Exit::Done.into())
+}
+
+fn write(folder: Option<&Path>, arguments: &ExportArguments, text: &str, what: &str) -> Result<(), Failure> {
+    match &arguments.out {
+        None => print::bytes(text.as_bytes()),
+        Some(file) => {
+            let path = folder.unwrap_or(Path::new(".")).join(file);
+            std::fs::write(&path, text).map_err(|source| Failure::Write { path: path.clone(), source })?;
+            print::note(&format!("{what} written to {}", path.display()));
+        }
+    }
+    Ok(())
+}
+
+/// The run as others share runs.
+fn instance(
+    folder: Option<&Path>,
+    project: &Project,
+    run: RunFolder,
+    arguments: &ExportArguments,
+) -> Result<ExitCode, Failure> {
     let mut timeline = Timeline::default();
     let mut measures = Measures::default();
     let replayed = replay::open_with(run, |engine, entry| {
         timeline.note(engine.graph(), entry.at, &entry.event);
         measures.note(&entry.event);
     })?;
-    borrow(&project, &replayed, &mut measures);
+    borrow(project, &replayed, &mut measures);
     let graph = replayed.engine.graph();
     let outputs: Vec<_> = (0..graph.len()).map(|job| replayed.engine.outputs(JobId::from(job)).cloned()).collect();
     let now = (replayed.standing() == Standing::Running).then(replay::now);
@@ -35,18 +79,8 @@ pub(crate) fn export(folder: Option<&Path>, arguments: &ExportArguments) -> Resu
     if exported.instance.tasks.is_empty() {
         return Err(Failure::usage(format!("{name} has no tasks: there is nothing to export")));
     }
-    let text = match arguments.format {
-        ExportFormat::Wfformat => wfformat::write(&exported.instance),
-    };
-    match &arguments.out {
-        None => print::bytes(text.as_bytes()),
-        Some(file) => {
-            let path = folder.unwrap_or(Path::new(".")).join(file);
-            std::fs::write(&path, text).map_err(|source| Failure::Write { path: path.clone(), source })?;
-            let tasks = view::count(exported.instance.tasks.len(), "task");
-            print::note(&format!("{tasks} of {name} written to {}", path.display()));
-        }
-    }
+    let tasks = view::count(exported.instance.tasks.len(), "task");
+    write(folder, arguments, &wfformat::write(&exported.instance), &format!("{tasks} of {name}"))?;
     if exported.adopted > 0 {
         let tasks = view::count(exported.adopted as usize, "reused task");
         print::note(&format!("{tasks} with the figures of the run that did the work"));

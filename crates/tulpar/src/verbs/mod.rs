@@ -29,6 +29,7 @@ mod serve;
 mod share;
 mod simulate;
 mod sites;
+mod stats;
 mod status;
 mod story;
 mod subworkflow;
@@ -66,6 +67,7 @@ pub(crate) fn run(arguments: Arguments) -> Result<ExitCode, Failure> {
         Verb::Story(task) => story::story(folder, &task),
         Verb::Logs(logs) => logs::logs(folder, &logs),
         Verb::Report(report) => report::report(folder, &report),
+        Verb::Stats(stats) => stats::stats(folder, &stats),
         Verb::Export(export) => export::export(folder, &export),
         Verb::Outputs(run) => outputs::outputs(folder, &run),
         Verb::Lineage(lineage) => lineage::lineage(folder, &lineage),

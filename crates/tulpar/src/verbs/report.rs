@@ -2,13 +2,14 @@
 
 use crate::failure::{Exit, Failure};
 use crate::replay::{self, Replayed, Standing};
-use crate::reporting::ReportArguments;
-use crate::{earlier, print, view};
+use crate::reporting::{ReportArguments, StatsArguments};
+use crate::{earlier, energy, print, view};
+use std::collections::BTreeMap;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use tulpar_exec::folder::{Project, RunFolder};
-use tulpar_report::{CsvFile, Document, Forecast, Gathered, NamedRuns, RunFacts, RunReport, Timeline, Transfer};
+use tulpar_report::{CsvFile, Document, Forecast, Gathered, NamedRuns, Rates, RunFacts, RunReport, Timeline, Transfer};
 
 pub(crate) fn report(folder: Option<&Path>, arguments: &ReportArguments) -> Result<ExitCode, Failure> {
     let project = replay::project(folder)?;
@@ -23,10 +24,11 @@ pub(crate) fn report(folder: Option<&Path>, arguments: &ReportArguments) -> Resu
         [] => vec![project.run(None)?],
         names => names.iter().map(|name| project.run(Some(name))).collect::<Result<_, _>>()?,
     };
+    let rates = arguments.rates()?;
     let mut runs = Vec::new();
     let mut moved: Vec<(String, Vec<Transfer>)> = Vec::new();
     for folder in folders {
-        let (run, transfers) = of_run(&project, folder, arguments.csv.is_some())?;
+        let (run, transfers) = of_run(&project, folder, &rates, arguments.csv.is_some())?;
         moved.push((run.facts.run.clone(), transfers));
         runs.push(run);
     }
@@ -40,7 +42,8 @@ pub(crate) fn report(folder: Option<&Path>, arguments: &ReportArguments) -> Resu
     if let Some(directory) = &arguments.csv {
         let directory = folder.unwrap_or(Path::new(".")).join(directory);
         let mut files = tulpar_report::csv(&document);
-        files.push(tulpar_report::transfers_csv(moved.iter_mut().map(|(run, all)| (run.as_str(), std::mem::take(all)))));
+        files
+            .push(tulpar_report::transfers_csv(moved.iter_mut().map(|(run, all)| (run.as_str(), std::mem::take(all)))));
         write_tables(&directory, &files)?;
     }
     if arguments.json {
@@ -51,7 +54,7 @@ pub(crate) fn report(folder: Option<&Path>, arguments: &ReportArguments) -> Resu
     Ok(Exit::Done.into())
 }
 
-fn write_tables(directory: &Path, files: &[CsvFile]) -> Result<(), Failure> {
+pub(super) fn write_tables(directory: &Path, files: &[CsvFile]) -> Result<(), Failure> {
     let written = |path: &Path| {
         let path = path.to_owned();
         |source| Failure::Write { path, source }
@@ -65,11 +68,34 @@ fn write_tables(directory: &Path, files: &[CsvFile]) -> Result<(), Failure> {
     Ok(())
 }
 
+/// What tasks of some runs asked for and used, alone.
+pub(super) fn efficiency(
+    project: &Project,
+    folders: Vec<RunFolder>,
+    here: Option<&Path>,
+    arguments: &StatsArguments,
+) -> Result<ExitCode, Failure> {
+    let runs = folders.into_iter().map(|folder| Ok(of_run(project, folder, &Rates::default(), false)?.0));
+    let document = Document::new(runs.collect::<Result<_, Failure>>()?, &[]);
+    if arguments.json {
+        let rows: Vec<_> = document.runs.iter().map(|run| (&run.facts.run, &run.efficiency)).collect();
+        print::json(&rows.into_iter().collect::<BTreeMap<_, _>>());
+    } else if let Some(directory) = &arguments.csv {
+        let files: Vec<CsvFile> =
+            tulpar_report::csv(&document).into_iter().filter(|file| file.name == "efficiency.csv").collect();
+        write_tables(&here.unwrap_or(Path::new(".")).join(directory), &files)?;
+    } else {
+        print::bytes(tulpar_report::efficiency_text(&document).as_bytes());
+    }
+    Ok(Exit::Done.into())
+}
+
 /// `baseline=galaxy-1,galaxy-2`
 fn scenarios(project: &Project, given: &[String]) -> Result<Vec<NamedRuns>, Failure> {
     let mut scenarios = Vec::new();
     for text in given {
-        let Some((name, list)) = text.split_once('=').filter(|(name, list)| !name.is_empty() && !list.is_empty()) else {
+        let Some((name, list)) = text.split_once('=').filter(|(name, list)| !name.is_empty() && !list.is_empty())
+        else {
             return Err(Failure::usage_with(
                 format!("--scenario {text}: a name, `=` and runs are wanted"),
                 "write for example --scenario baseline=galaxy-1,galaxy-2",
@@ -100,7 +126,12 @@ fn page(folder: Option<&Path>, arguments: &ReportArguments, runs: &[RunReport]) 
     }))
 }
 
-fn of_run(project: &Project, folder: RunFolder, all: bool) -> Result<(RunReport, Vec<Transfer>), Failure> {
+fn of_run(
+    project: &Project,
+    folder: RunFolder,
+    rates: &Rates,
+    all: bool,
+) -> Result<(RunReport, Vec<Transfer>), Failure> {
     let forecast = forecast(&folder)?;
     let mut timeline = Timeline::default();
     let mut gathered = Gathered::default();
@@ -112,7 +143,8 @@ fn of_run(project: &Project, folder: RunFolder, all: bool) -> Result<(RunReport,
     let now = (standing == Standing::Running).then(replay::now);
     let graph = replayed.engine.graph();
     let images = earlier::image_sizes(project, graph.plan());
-    let facts = RunFacts { images, ..facts(&replayed) };
+    let joules = energy::recorded(&replayed.folder);
+    let facts = RunFacts { images, joules, rates: rates.clone(), ..facts(&replayed) };
     let report = tulpar_report::report(facts, graph, &timeline, &gathered, forecast, now);
     let transfers = if all { tulpar_report::all_transfers(graph, &gathered).collect() } else { Vec::new() };
     Ok((report, transfers))

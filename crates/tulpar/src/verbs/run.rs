@@ -174,6 +174,7 @@ fn detach(project: &Project, run: &RunFolder, launch: &LaunchArguments) -> Resul
         .arg(project.root())
         .args(["__drive", &run.name, "--sample", &launch.sample, "--keep", &keep])
         .args(launch.cache_quota.iter().flat_map(|size| ["--cache-quota", size.as_str()]))
+        .args(launch.hooks.words())
         .stdin(Stdio::null())
         .stdout(file.try_clone().map_err(Failure::Launch)?)
         .stderr(file);

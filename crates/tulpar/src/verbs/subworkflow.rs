@@ -90,7 +90,8 @@ pub(crate) fn run(arguments: &SubWorkflowArguments) -> Result<ExitCode, Failure>
     let policy = Policy { cache: std::env::var_os(NO_CACHE).is_none(), fail_fast: false, ..Policy::default() };
     let workflow_file = sandbox.join(&arguments.file).display().to_string();
     inner.save(&SavedRun { version: VERSION.into(), workflow_file, policy, plan })?;
-    let launch = LaunchArguments { sample: "1s".to_owned(), keep: Keep::Failed, cache_quota: None };
+    let launch =
+        LaunchArguments { sample: "1s".to_owned(), keep: Keep::Failed, cache_quota: None, hooks: Default::default() };
     let mut progress = Progress::new(false);
     let wanted: BTreeSet<String> = arguments.makes.iter().cloned().collect();
     let outer_name = outer.run.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();

@@ -21,6 +21,7 @@ fn the_help_of_every_verb_is_as_it_was() {
         "story",
         "logs",
         "report",
+        "stats",
         "export",
         "export dagman",
         "outputs",

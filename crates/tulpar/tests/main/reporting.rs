@@ -255,12 +255,12 @@ fn another_reader_finds_the_same_path_and_work() {
 fn a_staged_run_says_what_was_moved_from_where_to_where() {
     let scene = Scene::new(
         "workflow: moved
-data: {start: start.txt}
+data: {images: start.txt}
 tasks:
   make:
-    in: [start]
+    in: [images]
     out: {made: made.txt}
-    run: cat {start} {start} > {made}
+    run: cat {images} {images} > {made}
   use:
     in: [make.made]
     out: {used: used.txt}
@@ -270,6 +270,10 @@ tasks:
     scene.write("start.txt", "begin\n");
     scene.tulpar("run --data nonsharedfs").done();
     scene.tulpar("run --data nonsharedfs --no-cache").done();
+    scene.tulpar("run --no-cache").done();
+    let plain = scene.tulpar("report --json").done().json();
+    let whole = &plain["runs"][0]["characterisation"]["workflow_level"];
+    assert_eq!((whole["input_files"].as_f64(), whole["auxiliary_jobs"].as_f64()), (Some(1.0), Some(0.0)), "{whole}");
     let report = scene.tulpar("report moved-1 moved-2 --json --csv tables --html page.html").done().json();
     let run = &report["runs"][0]["characterisation"];
     let whole = &run["workflow_level"];
