@@ -141,7 +141,13 @@ fn the_commands_about_reports_and_exports_work() {
         assert!(!said.err.contains("warning"), "{said}");
         count += 1;
     }
-    assert!(count >= 6, "only {count} commands were found");
+    assert!(count >= 13, "only {count} commands were found");
+    for (name, about) in [("tables/job_level.csv", "train"), ("trace.json", "traceEvents"), ("spans.jsonl", "spanId")] {
+        assert!(scene.read(name).contains(about), "{name}");
+    }
+    let yaml = blocks(&text, "yaml");
+    let (hooks, findings) = tulpar_core::workflow::read_hooks(&yaml[0]);
+    assert_eq!((hooks.len(), findings), (3, Vec::new()));
     let text = scene.tulpar("report --markdown").done().out;
     assert!(text.contains("| 1323 s (") && text.contains("| sequential "), "{text}");
     assert!(scene.read("both.html").contains("<h1>Runs</h1>"));

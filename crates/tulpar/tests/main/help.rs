@@ -52,7 +52,7 @@ fn a_verb_that_does_not_exist_is_bad_usage() {
     --- stderr
     error: unrecognized subcommand 'statsu'
 
-      tip: some similar subcommands exist: 'sites', 'status'
+      tip: some similar subcommands exist: 'sites', 'status', 'stats'
 
     Usage: tulpar [OPTIONS] <COMMAND>
 

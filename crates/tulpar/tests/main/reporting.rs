@@ -123,9 +123,9 @@ fn clusters_are_shown_as_the_tasks_that_they_hold() {
     scene.tulpar("run --site summit --cluster horizontal=3 --no-cache").done();
     let report = scene.tulpar("report --json").done().json();
     let kinds: Vec<&str> =
-        report[0]["sets"].as_array().unwrap().iter().map(|set| set["name"].as_str().unwrap()).collect();
+        report["runs"][0]["sets"].as_array().unwrap().iter().map(|set| set["name"].as_str().unwrap()).collect();
     assert_eq!(kinds, ["simulate", "watch", "train"]);
-    assert_eq!(report[0]["sets"][0]["ran"], 2);
+    assert_eq!(report["runs"][0]["sets"][0]["ran"], 2);
 }
 
 #[test]
@@ -133,7 +133,7 @@ fn several_runs_are_compared_in_one_page() {
     let scene = ran();
     scene.tulpar("run --site summit --force train").done();
     let said = scene.tulpar("report study-1 study-2 --html both.html --json").done();
-    assert_eq!(said.json().as_array().map(Vec::len), Some(2));
+    assert_eq!(said.json()["runs"].as_array().map(Vec::len), Some(2));
     let page = scene.read("both.html");
     assert!(page.contains("<h1>Runs</h1>") && page.contains("study-1") && page.contains("study-2"), "{page}");
     let said = scene.tulpar("report study-9").expect(2);
@@ -300,4 +300,56 @@ tasks:
     assert!(scene.read("page.html").contains("local (staging)"));
     let bad = scene.tulpar("report --scenario moved-1").expect(2);
     assert!(bad.err.contains("a name, `=` and runs are wanted"), "{bad}");
+}
+
+#[test]
+fn who_wants_to_be_told_is_told_whatever_becomes_of_the_run() {
+    let scene = Scene::new("workflow: told\ntasks: {train: {run: 'exit 3'}}\n");
+    let home = scene.home(".config/tulpar");
+    std::fs::create_dir_all(&home).unwrap();
+    std::fs::write(home.join("hooks.yaml"), "hooks:\n  start: echo $TULPAR_EVENT $TULPAR_RUN_NAME >> mine\n").unwrap();
+    let line = "run --on-failure 'cat > failed.json' --on-success 'touch well' --on-end 'echo $TULPAR_OUTCOME > end'";
+    scene.tulpar(line).expect(1);
+    assert_eq!((scene.read("mine").as_str(), scene.read("end").as_str()), ("start told-1\n", "failed\n"));
+    let told: Value = serde_json::from_str(&scene.read("failed.json")).unwrap();
+    assert_eq!((told["event"].as_str(), told["failed"][0].as_str()), (Some("failure"), Some("train")), "{told}");
+    assert_eq!(told["tasks"]["failed"].as_u64(), Some(1), "{told}");
+    assert!(!scene.path("well").exists());
+    // One that breaks changes nothing, and neither do words that nobody understands.
+    scene.write("workflow.yaml", "workflow: told\ntasks: {train: {run: 'true'}}\n");
+    std::fs::write(home.join("hooks.yaml"), "hooks: {never: 1}\n").unwrap();
+    let said = scene.tulpar("run --on-start 'exit 7'").done();
+    assert!(said.err.contains("never"), "{said}");
+    assert!(scene.read(".tulpar/runs/told-2/hooks.log").contains("failed: exit status: 7"));
+    scene.tulpar("run --no-hooks --on-start 'touch called'").done();
+    assert!(!scene.path("called").exists());
+}
+
+#[test]
+fn statistics_have_the_columns_that_pegasus_has() {
+    let scene = ran();
+    let said = scene.tulpar("stats").done().out;
+    assert!(
+        said.contains("| Type          | Succeeded | Failed | Incomplete | Total | Retries | Total+Retries |"),
+        "{said}"
+    );
+    assert!(
+        said.contains("| Tasks         |         8 |      0 |          0 |     8 |       0 |             8 |"),
+        "{said}"
+    );
+    assert!(said.contains("Workflow wall time") && !said.contains("Kickstart"), "{said}");
+    scene.tulpar("stats -s all --csv tables").done();
+    let jobs = scene.read("tables/jobs.csv");
+    let header = "Job,Try,Site,Kickstart,Mult,Kickstart-Mult,CPU-Time,Post,CondorQTime,Resource,Runtime,Seqexec,\
+                  Seqexec-Delay,Exitcode,Hostname";
+    assert_eq!(jobs.lines().next(), Some(header));
+    assert_eq!(jobs.lines().count(), 9);
+    let record: Value =
+        serde_json::from_str(scene.read(".tulpar/runs/study-1/records.jsonl").lines().next().unwrap()).unwrap();
+    let host = record["host"].as_str().unwrap();
+    assert!(jobs.lines().skip(1).all(|line| line.ends_with(host)), "{jobs}");
+    let json = scene.tulpar("stats study-1 --json").done().json();
+    assert_eq!(json[0]["jobs"]["succeeded"].as_u64(), Some(8));
+    let advice = scene.tulpar("stats --efficiency").done().out;
+    assert!(advice.contains("asked for and used") && advice.contains("a fifth more"), "{advice}");
 }
