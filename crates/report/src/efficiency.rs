@@ -151,7 +151,7 @@ pub(crate) fn table(run: &RunReport) -> Option<Table> {
         "next time",
         "frees",
     ];
-    let mut table = Table::new(&header, 1);
+    let mut table = Table::new(&header, header.len());
     let share = |used: Option<f64>, asked: f64| match used {
         Some(used) if asked > 0.0 => format!("{} / {} ({})", shown(used), shown(asked), percent(used / asked)),
         Some(used) => format!("{} / {NONE}", shown(used)),

@@ -81,6 +81,8 @@ enum Way {
 #[derive(Clone, Debug, Default)]
 pub struct Gathered {
     kinds: Option<(Vec<String>, Vec<u32>)>,
+    /// Kinds by their names, for tasks inside clusters.
+    named: FxHashMap<String, usize>,
     pub(crate) used: Vec<Used>,
     pub(crate) moves: Vec<Move>,
     pub(crate) places: Places,
@@ -127,11 +129,15 @@ impl Gathered {
     /// The kind with this name; one that only tasks inside clusters have is new.
     fn kind_named(&mut self, name: String) -> usize {
         let Some((names, _)) = &mut self.kinds else { return 0 };
-        if let Some(known) = names.iter().position(|known| *known == name) {
-            return known;
+        if self.named.is_empty() {
+            self.named = names.iter().cloned().zip(0..).collect();
         }
-        names.push(name);
+        if let Some(known) = self.named.get(&name) {
+            return *known;
+        }
+        names.push(name.clone());
         self.used.resize(names.len(), Used::default());
+        self.named.insert(name, names.len() - 1);
         names.len() - 1
     }
 

@@ -56,7 +56,7 @@ fn compared(html: &mut String, document: &Document) {
         }
     }
     html.push_str("<h2>Scenarios</h2>\n<p class=\"notes\">Means over runs; lines show the standard deviation.</p>\n");
-    legend(html, names.iter().copied());
+    legend(html, "bar", names.iter().copied());
     let bars = |workflow: &str, key: &str| -> Vec<Option<Bar>> {
         let of = |name: &&str| {
             let found = scenarios.iter().find(|one| one.name == **name && one.workflow == workflow)?;
@@ -144,10 +144,11 @@ fn long_table(html: &mut String, mut long: Table) {
     }
 }
 
-fn legend<'n>(html: &mut String, names: impl Iterator<Item = &'n str>) {
+/// `shape` is what the chart draws: bars or bands.
+fn legend<'n>(html: &mut String, shape: &str, names: impl Iterator<Item = &'n str>) {
     html.push_str("<ul class=\"legend\">\n");
     for (kind, name) in names.enumerate() {
-        let _ = writeln!(html, "<li>{}{}</li>", textures::swatch(kind), escape(name));
+        let _ = writeln!(html, "<li>{}{}</li>", textures::swatch(shape, kind), escape(name));
     }
     html.push_str("</ul>\n");
 }
@@ -159,7 +160,7 @@ fn occupation(html: &mut String, run: &RunReport) {
         html.push_str("<p>Nothing ran.</p>\n");
         return;
     }
-    legend(html, columns.series.iter().map(|series| series.kind.as_str()));
+    legend(html, "band", columns.series.iter().map(|series| series.kind.as_str()));
     let cores = Chart {
         what: "cores in use",
         columns,
@@ -182,7 +183,8 @@ fn occupation(html: &mut String, run: &RunReport) {
 
 fn table(html: &mut String, table: &Table) {
     let class = |column: usize| if table.numeric[column] { " class=\"n\"" } else { "" };
-    html.push_str("<div class=\"wide\"><table>\n<thead><tr>");
+    let narrow = if table.header.len() == 2 { " class=\"narrow\"" } else { "" };
+    let _ = write!(html, "<div class=\"wide\"><table{narrow}>\n<thead><tr>");
     for (column, cell) in table.header.iter().enumerate() {
         let _ = write!(html, "<th{}>{}</th>", class(column), escape(cell));
     }

@@ -57,8 +57,10 @@ dd { margin: 0; overflow-wrap: anywhere; }
 .wide { overflow-x: auto; }
 table { border-collapse: collapse; width: 100%; font-size: 14px; font-variant-numeric: tabular-nums; }
 th, td { padding: 6px 12px; text-align: left; border-bottom: 1px solid var(--line); font-weight: 400;
-  white-space: nowrap; }
-thead th { font-size: 12.5px; color: var(--soft); border-bottom: 1px solid var(--soft); }
+  white-space: normal; }
+td.n { white-space: nowrap; }
+.narrow { width: auto; }
+thead th { vertical-align: bottom; font-size: 12.5px; color: var(--soft); border-bottom: 1px solid var(--soft); }
 tbody th { font-weight: 550; white-space: normal; overflow-wrap: anywhere; min-width: 9em; }
 .n { text-align: right; }
 .notes { color: var(--soft); font-size: 13px; max-width: 80ch; margin-top: 18px; }
@@ -74,7 +76,7 @@ tbody th { font-weight: 550; white-space: normal; overflow-wrap: anywhere; min-w
   main { max-width: none; padding: 0; }
   .wide { overflow: visible; }
   .chart { min-width: 0; }
-  table { font-size: 10px; }
+  table, thead th { font-size: 9.5px; }
   th, td { white-space: normal; padding: 3px 5px; }
   .band.k1 { fill: url(#t1); } .band.k2 { fill: url(#t2); } .band.k3 { fill: url(#t3); } .band.k4 { fill: url(#t4); }
   .band.k5 { fill: url(#t5); } .band.k6 { fill: url(#t6); } .band.k7 { fill: url(#t7); } .band.k8 { fill: url(#t8); }

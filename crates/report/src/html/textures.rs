@@ -38,9 +38,9 @@ pub(super) fn definitions() -> String {
 }
 
 /// A small square of a legend.
-pub(super) fn swatch(kind: usize) -> String {
+pub(super) fn swatch(shape: &str, kind: usize) -> String {
     format!(
-        "<svg class=\"swatch\" viewBox=\"0 0 140 140\"><rect class=\"bar {}\" width=\"140\" height=\"140\"/></svg>",
+        "<svg class=\"swatch\" viewBox=\"0 0 140 140\"><rect class=\"{shape} {}\" width=\"140\" height=\"140\"/></svg>",
         class(kind)
     )
 }

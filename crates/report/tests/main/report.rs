@@ -112,11 +112,11 @@ fn the_markdown_of_a_run_without_a_forecast_says_so() {
 
     ## Asked for and used
 
-    | task set |      cores used / asked | memory used / asked | GPUs busy / asked |   longest / limit |              next time |        frees |
-    | -------- | ----------------------: | ------------------: | ----------------: | ----------------: | ---------------------: | -----------: |
-    | simulate |      0.429 / 2 (21.4 %) |     2 MB / not said |             – / 1 |    4 s / no limit | cpus: 1, memory: 10 MB | 0.002 core h |
-    | train    |      0.429 / 4 (10.7 %) |     2 MB / not said |             – / 2 | 3.50 s / no limit | cpus: 1, memory: 10 MB | 0.003 core h |
-    | watch    | 0.750 / 0.500 (150.0 %) |     2 MB / not said |                 – |    2 s / no limit | cpus: 1, memory: 10 MB |            – |
+    | task set | cores used / asked      | memory used / asked | GPUs busy / asked | longest / limit   | next time              | frees        |
+    | -------- | ----------------------- | ------------------- | ----------------- | ----------------- | ---------------------- | ------------ |
+    | simulate | 0.429 / 2 (21.4 %)      | 2 MB / not said     | – / 1             | 4 s / no limit    | cpus: 1, memory: 10 MB | 0.002 core h |
+    | train    | 0.429 / 4 (10.7 %)      | 2 MB / not said     | – / 2             | 3.50 s / no limit | cpus: 1, memory: 10 MB | 0.003 core h |
+    | watch    | 0.750 / 0.500 (150.0 %) | 2 MB / not said     | –                 | 2 s / no limit    | cpus: 1, memory: 10 MB | –            |
 
     Next time: memory is the largest that was seen and a fifth more, rounded up to two digits; cores are those that were busy on average and a fifth more, rounded up to whole ones; time is the longest task and a fifth more, in whole minutes. Only what differs by more than a fifth is said. GPUs are left to you: a device that is half idle may still be needed whole.
 
