@@ -229,7 +229,11 @@ impl Driver<'_> {
                     Ok(observation) => inputs.extend(input(observation)),
                     Err(_) => return Err(DriveError::ExecutorGone),
                 },
-                recv(self.stops) -> stop => inputs.extend(stop.map(|how| Input::Stop { how })),
+                recv(self.stops) -> stop => match stop {
+                    Ok(how) => inputs.push(Input::Stop { how }),
+                    // Nobody will ask any more; a channel without a sender is always ready.
+                    Err(_) => self.stops = never(),
+                },
                 recv(deadline) -> _ => inputs.push(Input::Clock),
                 recv(long_enough) -> _ => {}
                 recv(tick) -> _ => {}

@@ -1,7 +1,5 @@
 //! Words for people: colour only where it is wanted, data to stdout, everything else to stderr.
 
-#![expect(clippy::print_stderr, reason = "the one place that prints")]
-
 use crate::arguments::Color;
 use serde::Serialize;
 use std::io::{IsTerminal, Write};
@@ -58,21 +56,26 @@ impl Style {
     }
 }
 
+/// Who closes the terminal still has a run that must stop as it should: what cannot be said is not.
+fn say(text: &str) {
+    let _ = writeln!(std::io::stderr(), "{text}");
+}
+
 pub(crate) fn error(message: &str) {
-    eprintln!("{}: {message}", Style::Bad.paint("error", colour_on_stderr()));
+    say(&format!("{}: {message}", Style::Bad.paint("error", colour_on_stderr())));
 }
 
 pub(crate) fn warning(message: &str) {
-    eprintln!("{}: {message}", Style::Warn.paint("warning", colour_on_stderr()));
+    say(&format!("{}: {message}", Style::Warn.paint("warning", colour_on_stderr())));
 }
 
 pub(crate) fn hint(message: &str) {
-    eprintln!("{}: {message}", Style::Bold.paint("hint", colour_on_stderr()));
+    say(&format!("{}: {message}", Style::Bold.paint("hint", colour_on_stderr())));
 }
 
 /// Something for the person, not for a pipe.
 pub(crate) fn note(message: &str) {
-    eprintln!("{message}");
+    say(message);
 }
 
 /// A line of data. A closed pipe ends the program quietly, as `head` expects.

@@ -1,6 +1,7 @@
 //! Runs that are going on: in the background, interrupted, cancelled, resumed, driven twice.
 
 use super::harness::{Running, Scene, wait_for};
+use std::process::{Command, Stdio};
 
 /// `first` waits for a file in the home folder; `second` needs it.
 const WAITS: &str = "workflow: waits
@@ -191,6 +192,19 @@ tasks:
     assert_eq!(standing(&scene), "interrupted");
     scene.tulpar("resume").done();
     assert_eq!(scene.read("results/model.txt"), "saved\n");
+}
+
+#[test]
+fn a_run_whose_terminal_is_gone_still_stops_as_it_should() {
+    let scene = Scene::new("workflow: waits\ntasks:\n  wait: {run: \": > $HOME/ready; sleep 600\"}\n");
+    let mut command = scene.command(&["run"]);
+    let mut child = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+    drop(child.stderr.take());
+    wait_for("the task is ready", || scene.home("ready").exists());
+    assert!(Command::new("kill").args(["-HUP", &child.id().to_string()]).status().unwrap().success());
+    wait_for("the program ends", || child.try_wait().unwrap().is_some());
+    assert_eq!(child.wait().unwrap().code(), Some(130));
+    assert_eq!(standing(&scene), "interrupted");
 }
 
 #[test]
