@@ -103,3 +103,28 @@ fn a_hold_for_memory_asks_for_more_and_goes_on() {
     let story = project.tulpar(&["explain", "fill"]).good();
     assert!(story.contains("memory"), "{story}");
 }
+
+/// What the Pelican client does, of the store that stands in for the OSDF here.
+const PELICAN: &str = "#!/bin/sh
+[ \"$1 $2\" = 'object get' ] && exec cp \"/srv/osdf/${3#osdf:///}\" \"$4\"
+";
+
+#[test]
+fn data_of_the_osdf_is_fetched_once_and_sent_like_any_other() {
+    let Some(pool) = Pool::condor() else { return };
+    let project = pool.project("federated");
+    let name = format!("{}.txt", project.folder.file_name().unwrap().to_string_lossy());
+    project.write("bin/pelican", PELICAN);
+    project.run(&["sh", "-c", "echo far away > /srv/osdf/$0", &name]).good();
+    project.write(
+        "workflow.yaml",
+        &format!(
+            "workflow: far\ndata: {{words: \"osdf:///{name}\"}}\ntasks:\n  \
+             one: {{in: [words], out: {{o: o.txt}}, run: \"tr a-z A-Z < {{words}} > {{o}}\"}}\n"
+        ),
+    );
+    let without = project.tulpar(&["run", "--site", "condor"]);
+    assert!(without.code == Some(2) && without.stderr.contains("install `pelican`"), "{without:?}");
+    project.tulpar_with_bin(&["run", "--site", "condor"]).good();
+    assert_eq!(project.read("results/o.txt"), "FAR AWAY\n");
+}

@@ -148,6 +148,15 @@ impl Project<'_> {
         self.run(&line)
     }
 
+    /// The same, with the folder `bin` of the project before all others that programs are looked for in.
+    pub(crate) fn tulpar_with_bin(&self, words: &[&str]) -> Said {
+        let mut line = self.line(words);
+        let path = format!("PATH={}:/usr/local/bin:/usr/bin:/bin", self.folder.join("bin").display());
+        line.insert(1, path);
+        let line: Vec<&str> = line.iter().map(String::as_str).collect();
+        self.run(&line)
+    }
+
     /// Starts `tulpar` and gives it back while it runs.
     pub(crate) fn start(&self, words: &[&str]) -> Running<'_> {
         let note = format!(".started-{}", words.join("-").replace(['/', ' '], "_"));

@@ -1,6 +1,7 @@
 //! Files behind URLs, fetched before the run into `.tulpar/cache/downloads/`, once for each URL.
 //!
-//! `curl` does the talking: it knows proxies, certificates and retries. A file that is there was
+//! `curl` does the talking for `http`: it knows proxies, certificates and retries. Whatever else Tulpar can move, `osdf`,
+//! `s3`, `scp`, is moved as `tulpar transfer` would. A file that is there was
 //! fetched completely (temporary name, then rename) and is not fetched again; whoever wants it anew
 //! removes it.
 
@@ -15,6 +16,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use tulpar_core::catalogue::Chosen;
 use tulpar_core::ids::Digest;
 use tulpar_core::workflow::{Data, DataSource};
+use tulpar_transfer::{Location, Options, Transfer};
 
 const AT_ONCE: usize = 4;
 
@@ -101,9 +103,6 @@ fn file_name(url: &str) -> String {
 
 fn fetch(cache: &Path, url: &str) -> Result<PathBuf, DataError> {
     let trouble = |cause: String, hint: &str| DataError::Fetch { url: url.to_owned(), cause, hint: hint.to_owned() };
-    if !url.starts_with("http://") && !url.starts_with("https://") {
-        return Err(trouble("only http and https are known".into(), "Fetch it yourself and give its path"));
-    }
     let downloads = cache.join("downloads");
     let place = downloads.join(format!("{}-{}", &Digest::of(url.as_bytes()).hex()[..16], file_name(url)));
     if place.is_file() {
@@ -112,6 +111,18 @@ fn fetch(cache: &Path, url: &str) -> Result<PathBuf, DataError> {
     let unwritable = |cause| DataError::Cache { path: downloads.clone(), cause };
     fs::create_dir_all(&downloads).map_err(unwritable)?;
     let temporary = place.with_extension(format!("part-{}", std::process::id()));
+    if !url.starts_with("http://") && !url.starts_with("https://") {
+        let from = Location::parse(url).map_err(|error| trouble(error.to_string(), "Correct the URL"))?;
+        let moved = tulpar_transfer::transfer(&[Transfer::new(from, temporary.clone())], &Options::default());
+        if let Some(Err(error)) = moved.into_iter().next() {
+            let _ = fs::remove_file(&temporary);
+            let said = error.to_string();
+            let cause = said.strip_prefix(&format!("{url} cannot be moved: ")).unwrap_or(&said);
+            return Err(trouble(cause.to_owned(), "Or fetch it yourself and give its path"));
+        }
+        fs::rename(&temporary, &place).map_err(unwritable)?;
+        return Ok(place);
+    }
     let outcome = Command::new("curl")
         .args(["--fail", "--silent", "--show-error", "--location", "--retry", "3", "--connect-timeout", "30"])
         .args(["--proto", "=http,https", "--proto-redir", "=http,https", "--output"])

@@ -185,8 +185,8 @@ fn what_is_wrong_is_said_with_its_place_and_the_next_step() {
              write [[] for a bracket itself",
         ),
         (
-            DataSource::Url("s3://bucket/x".into()),
-            "s3://bucket/x: cannot be fetched: only http and https are known. Fetch it yourself and give its path",
+            DataSource::Url("shelf://any/x".into()),
+            "shelf://any/x: cannot be fetched: nothing here knows shelf://; a program `tulpar-transfer-shelf` on PATH could. Or fetch it yourself and give its path",
         ),
     ] {
         assert_eq!(problem(&folder, source), message);
