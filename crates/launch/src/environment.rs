@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use tulpar_core::job::JobSpec;
 
-const KEPT: [&str; 19] = [
+const KEPT: [&str; 17] = [
     "PATH",
     "HOME",
     "USER",
@@ -21,8 +21,6 @@ const KEPT: [&str; 19] = [
     "LANG",
     "LANGUAGE",
     "TZ",
-    "TMPDIR",
-    "XDG_RUNTIME_DIR",
     "http_proxy",
     "https_proxy",
     "ftp_proxy",
@@ -34,6 +32,9 @@ const KEPT: [&str; 19] = [
     "SSL_CERT_DIR",
     "REQUESTS_CA_BUNDLE",
 ];
+
+/// These are kept too, and mean nothing on another machine.
+const OF_THIS_MACHINE: [&str; 2] = ["TMPDIR", "XDG_RUNTIME_DIR"];
 
 /// Where container runtimes find their service, their store and their settings. They are for the runtime alone: a task
 /// in a container does not see them, others do not get them.
@@ -54,6 +55,15 @@ const OF_RUNTIMES: [&str; 14] = [
     "TULPAR_NODE_CACHE",
 ];
 
+/// Of those, where a service of this machine listens.
+const SERVICES: [&str; 5] =
+    ["CONTAINER_HOST", "DOCKER_CERT_PATH", "DOCKER_CONTEXT", "DOCKER_HOST", "DOCKER_TLS_VERIFY"];
+
+/// Whether a job on another machine may begin with what the variable says here.
+pub fn travels(name: &str) -> bool {
+    KEPT.contains(&name) || name.starts_with("LC_") || is_of_runtime(name) && !SERVICES.contains(&name)
+}
+
 pub(crate) fn is_of_runtime(name: &str) -> bool {
     OF_RUNTIMES.contains(&name)
 }
@@ -69,7 +79,7 @@ pub(crate) type Variables = BTreeMap<String, String>;
 pub(crate) fn outside(all: impl Iterator<Item = (std::ffi::OsString, std::ffi::OsString)>) -> Variables {
     let mut variables: Variables = all
         .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
-        .filter(|(name, _)| KEPT.contains(&name.as_str()) || name.starts_with("LC_") || is_of_runtime(name))
+        .filter(|(name, _)| travels(name) || OF_THIS_MACHINE.contains(&name.as_str()) || is_of_runtime(name))
         .collect();
     variables.entry("PATH".into()).or_insert_with(|| DEFAULT_PATH.into());
     variables

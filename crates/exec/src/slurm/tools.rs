@@ -7,33 +7,8 @@ use tulpar_core::slurm::cluster::Cluster;
 use tulpar_core::slurm::table::{self, Row};
 
 /// The environment that jobs begin with is that of `sbatch`, and anybody's secrets may be in ours. So it gets what
-/// `launch` would let through to tasks, and what says where Slurm is.
-const KEPT: [&str; 24] = [
-    "PATH",
-    "HOME",
-    "USER",
-    "LOGNAME",
-    "LANG",
-    "LANGUAGE",
-    "TZ",
-    "http_proxy",
-    "https_proxy",
-    "ftp_proxy",
-    "no_proxy",
-    "HTTP_PROXY",
-    "HTTPS_PROXY",
-    "NO_PROXY",
-    "SSL_CERT_FILE",
-    "SSL_CERT_DIR",
-    "REQUESTS_CA_BUNDLE",
-    "APPTAINER_CACHEDIR",
-    "APPTAINER_TMPDIR",
-    "SINGULARITY_CACHEDIR",
-    "TULPAR_NODE_CACHE",
-    "LD_LIBRARY_PATH",
-    "SLURM_CONF",
-    "SLURM_CONF_SERVER",
-];
+/// `launch` would let through to tasks, what its own libraries need, and what says where Slurm is.
+const OF_SLURM: [&str; 3] = ["LD_LIBRARY_PATH", "SLURM_CONF", "SLURM_CONF_SERVER"];
 
 /// Defaults that users set once in their shells; they would win over the lines of the site.
 const USERS: [(&str, &str); 4] = [
@@ -46,8 +21,8 @@ const USERS: [(&str, &str); 4] = [
 fn command(program: &'static str) -> Command {
     let mut command = Command::new(program);
     command.env_clear().stdin(Stdio::null());
-    let kept = std::env::vars_os()
-        .filter(|(name, _)| name.to_str().is_some_and(|name| KEPT.contains(&name) || name.starts_with("LC_")));
+    let passes = |name: &str| OF_SLURM.contains(&name) || tulpar_launch::travels(name);
+    let kept = std::env::vars_os().filter(|(name, _)| name.to_str().is_some_and(passes));
     command.envs(kept);
     // Lists of indices are cut at 64 letters otherwise.
     command.env("SLURM_BITSTR_LEN", "0");

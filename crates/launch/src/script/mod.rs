@@ -102,8 +102,8 @@ pub(crate) fn write(work: &Path, told: &Told) -> io::Result<()> {
     std::fs::write(work.join(TOLD), serde_json::to_vec(told).expect("a script is plain data"))
 }
 
-/// Whether something of a script runs in a container.
-pub(crate) fn uses_containers(spec: &JobSpec) -> bool {
+/// Whether something of a job runs in a container that the job itself starts.
+pub fn uses_containers(spec: &JobSpec) -> bool {
     let members = spec.script.iter().flat_map(|script| match &script.work {
         ScriptWork::Cluster { cluster, .. } => &cluster.members[..],
         _ => &[],
