@@ -2,6 +2,7 @@
 
 mod main {
     mod condor;
+    mod condor_images;
     mod condor_runs;
     mod condor_ways;
     mod dry_run;

@@ -37,7 +37,7 @@ pub fn environments(project: &Path, cache: &Path, workflow: &Workflow) -> BTreeM
     found
 }
 
-fn image_digest(path: &Path, cache: &Path) -> Option<Digest> {
+pub(crate) fn image_digest(path: &Path, cache: &Path) -> Option<Digest> {
     let about = std::fs::metadata(path).ok().filter(|about| about.is_file())?;
     let stamp = Stamp::of(&about);
     let name = path.to_str()?;

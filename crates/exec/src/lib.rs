@@ -12,6 +12,7 @@ pub mod environments;
 pub mod executor;
 pub mod folder;
 pub mod hooks;
+mod images;
 pub mod journal;
 pub mod live;
 pub mod local;

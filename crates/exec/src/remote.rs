@@ -6,6 +6,7 @@
 use crate::cache::object_path;
 use crate::data::measure::hash_file;
 use crate::folder::{Project, RunFolder};
+use crate::images::Images;
 use std::collections::BTreeMap;
 use std::fs::{self, File, Permissions};
 use std::io::{self, Write};
@@ -46,6 +47,7 @@ pub struct Remote {
     project: Project,
     run: RunFolder,
     secrets: Box<Secrets>,
+    images: Images,
 }
 
 /// What is to be sent for an attempt, beside the program that runs it.
@@ -59,7 +61,8 @@ pub struct Sending {
 
 impl Remote {
     pub fn new(project: Project, run: RunFolder, secrets: Box<Secrets>) -> Self {
-        Self { project, run, secrets }
+        let images = Images::new(project.root(), project.cache());
+        Self { project, run, secrets, images }
     }
 
     /// The folder of the workflow.
@@ -69,6 +72,10 @@ impl Remote {
 
     pub(crate) fn project(&self) -> &Project {
         &self.project
+    }
+
+    pub(crate) fn images(&self) -> &Images {
+        &self.images
     }
 
     pub(crate) fn secret(&self, name: &str) -> Option<String> {
@@ -103,6 +110,7 @@ impl Remote {
         match files {
             Files::Shared => parcel.shared = Some(self.shared()),
             Files::Sent => {
+                self.images.attach(&mut parcel.spec);
                 let objects = portable(&mut parcel.spec);
                 if objects.len() > MOST_FILES {
                     let (pack, packed) = self.pack(&objects)?;
@@ -303,6 +311,12 @@ fn portable(spec: &mut JobSpec) -> BTreeMap<Digest, Source> {
             InputFile { source: Source::Object, ..file.clone() }
         });
         input.files = moved.collect();
+    }
+    for image in spec.script.iter_mut().flat_map(|script| &mut script.images) {
+        if !matches!(image.file.source, Source::Remote(_)) {
+            let source = std::mem::replace(&mut image.file.source, Source::Object);
+            objects.entry(image.file.digest).or_insert(source);
+        }
     }
     objects
 }

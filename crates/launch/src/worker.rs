@@ -118,7 +118,8 @@ fn unpack(folder: &Path, parcel: &Parcel, objects: &Path) -> io::Result<()> {
         fs::remove_file(&pack)?;
     }
     let files = parcel.spec.inputs.iter().flat_map(|input| input.files.iter());
-    let own = files.filter(|file| file.source == Source::Object);
+    let images = parcel.spec.script.iter().flat_map(|script| script.images.iter().map(|image| &image.file));
+    let own = files.chain(images).filter(|file| file.source == Source::Object);
     let digests: BTreeSet<Digest> = own.map(|file| file.digest).collect();
     for digest in digests {
         let arrived = folder.join(parcel::file_name(&digest));

@@ -1,6 +1,6 @@
 //! Whole workflows on a real HTCondor pool: what a user types, and what must come of it.
 
-use crate::main::harness::{Pool, Project, campaign, until};
+use crate::main::harness::{Pool, Project, Running, campaign, until};
 
 pub(crate) const DIAMOND: &str = "workflow: diamond
 data: {words: words.txt}
@@ -276,21 +276,26 @@ fn a_secret_is_in_no_ad_no_argument_and_no_log() {
     assert!(!seen.contains("7f3e9a"), "the secret is where others can read it");
 }
 
+/// The folder `scratch`, for whoever has the token.
+pub(crate) fn served<'a>(project: &'a Project<'_>, address: &str) -> Running<'a> {
+    project.write("token", "let-me-in\n");
+    project.write("scratch/keep", "");
+    project.write("config/tulpar/secrets/TULPAR_STAGING_TOKEN", "let-me-in\n");
+    project.start(&["share", "scratch", "--address", address, "--token-file", "token"])
+}
+
 #[test]
 fn jobs_pull_from_a_staging_server_and_push_to_it() {
     let Some(pool) = Pool::condor() else { return };
     let project = pool.project("staged");
     project.write("workflow.yaml", DIAMOND);
     project.write("words.txt", "hello\nworld\n");
-    project.write("token", "let-me-in\n");
-    project.write("scratch/keep", "");
     project.write(
         "catalogue.yaml",
         "sites:\n  head:\n    scratch: {path: scratch, servers: [\"http://127.0.0.1:18431\"]}\n  \
          pool: {kind: htcondor, data: nonsharedfs, staging: head}\n",
     );
-    project.write("config/tulpar/secrets/TULPAR_STAGING_TOKEN", "let-me-in\n");
-    let server = project.start(&["share", "scratch", "--address", "127.0.0.1:18431", "--token-file", "token"]);
+    let server = served(&project, "127.0.0.1:18431");
     project.tulpar(&["run", "--site", "pool"]).good();
     assert_eq!(project.read("results/all.txt"), "HELLO\nWORLD\nmore\n");
     let parcels = project.run(&["sh", "-c", "cat .tulpar/runs/diamond-1/queue/*.items"]).good();
@@ -355,29 +360,4 @@ fn a_pegasus_workflow_runs_on_the_pool_unchanged() {
     project.tulpar(&["run", "workflow.yml", "--site", "condorpool"]).good();
     assert_eq!(project.read("results/again.txt"), "one\ntwo\n");
     assert_eq!(logged(&project, "turning-1", "005"), 2);
-}
-
-#[test]
-fn a_task_in_a_container_runs_inside_it() {
-    let Some(pool) = Pool::condor() else { return };
-    let project = pool.project("container");
-    if project.run(&["sh", "-c", "command -v apptainer"]).code != Some(0) {
-        crate::main::harness::skipped("this pool has no Apptainer: `e2e/condor --suite sid up` has");
-        return;
-    }
-    // An image of nothing but a shell and what it needs, made where it will run.
-    let made = project.run(&[
-        "sh",
-        "-c",
-        "mkdir -p box/bin box/usr box/etc box/tmp box/proc box/dev && cp -r /usr/bin/dash box/bin/sh && \
-         cp --parents $(ldd /usr/bin/dash | grep -o '/[^ ]*') box/ && echo boxed > box/etc/kind && \
-         ln -s bin box/usr/bin 2>/dev/null; apptainer -q build tiny.sif box",
-    ]);
-    assert_eq!(made.code, Some(0), "{made:?}");
-    project.write(
-        "workflow.yaml",
-        "workflow: boxed\ntasks:\n  look: {container: tiny.sif, out: {o: o.txt}, run: \"read kind < /etc/kind; echo $kind > {o}\"}\n",
-    );
-    project.tulpar(&["run", "--site", "condor"]).good();
-    assert_eq!(project.read("results/o.txt"), "boxed\n");
 }

@@ -30,8 +30,14 @@ fn htcondor_reads_in_what_the_executor_writes_what_was_meant() {
         };
         let saves = dice.below(2) == 0;
         let continues = saves && dice.below(2) == 0;
-        let shape =
-            Shape { request: request.clone(), container: None, saves, continues, grace: Duration::from_secs(10) };
+        let shape = Shape {
+            request: request.clone(),
+            container: None,
+            starts_containers: false,
+            saves,
+            continues,
+            grace: Duration::from_secs(10),
+        };
         let run = project.folder.join(dice.one(FOLDERS));
         let jobs = run.join("jobs");
         let mut items = Items::new(["attempt", "place", "inputs"]);

@@ -14,6 +14,8 @@ use tulpar_core::site::Queue;
 pub struct Shape {
     pub request: Request,
     pub container: Option<String>,
+    /// `launch` starts containers there itself.
+    pub starts_containers: bool,
     /// The task saves its state: what it has goes with it when it is evicted.
     pub saves: bool,
     /// Having saved its state it is started again by the site itself.
@@ -26,6 +28,8 @@ pub struct Shape {
 const USUAL_MEMORY_MB: u64 = 1024;
 /// Disk beside the inputs, for those that do not say.
 const USUAL_DISK_KB: u64 = 1 << 20;
+/// Apptainer is there, or Singularity.
+const CONTAINERS: &str = "TARGET.HasSingularity";
 const MEBIBYTE: u64 = 1 << 20;
 /// `launch` itself needs a moment after the task.
 const LAUNCH_GRACE: Duration = Duration::from_secs(10);
@@ -75,9 +79,15 @@ pub fn describe(shape: &Shape, queue: &Queue, files: Files, input_bytes: u64, pa
     description = description.set("job_max_vacate_time", vacate);
     let class = queue.class(&shape.request);
     let lines = queue.lines.iter().chain(class.into_iter().flat_map(|class| &class.lines));
+    if shape.starts_containers {
+        description = description.set("requirements", Value::plain(CONTAINERS));
+    }
     for (key, value) in lines {
         description = match key.strip_prefix('+') {
             Some(attribute) => description.custom(attribute, Value::plain(value)),
+            None if shape.starts_containers && key.eq_ignore_ascii_case("requirements") => {
+                description.set(key, Value::plain(&format!("({value}) && {CONTAINERS}")))
+            }
             None => description.set(key, Value::plain(value)),
         };
     }

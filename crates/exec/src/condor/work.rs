@@ -20,7 +20,7 @@ use tulpar_core::htcondor::items::Items;
 use tulpar_core::htcondor::log::Exit;
 use tulpar_core::htcondor::submit::Value;
 use tulpar_core::ids::AttemptId;
-use tulpar_core::job::{Ending, JobSpec, Report, Usage};
+use tulpar_core::job::{Ending, JobSpec, Report, Script, Usage};
 
 /// How often the log is looked at while jobs are there: one `stat` each time.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
@@ -191,15 +191,18 @@ impl Work {
             // Each part is a job of its own, and as short as it says.
             request.time = Some(request.time.map_or(every + grace, |time| time.min(every + grace)));
         }
-        // HTCondor starts containers itself, and `launch` inside them.
-        let container = spec.container.take().map(|image| match image.contains("://") {
+        // HTCondor starts containers itself, and `launch` inside them; unless the job pulls its image, or has several.
+        let container = spec.container.take_if(|image| !comes_by_itself(image, &spec.script));
+        let container = container.map(|image| match image.contains("://") {
             true => image,
             false => self.remote.root().join(image).display().to_string(),
         });
+        let starts_containers = tulpar_launch::uses_containers(&spec);
         (
             Shape {
                 request,
                 container,
+                starts_containers,
                 saves: spec.checkpoint.is_some(),
                 continues: spec.checkpoint.is_some() && every.is_none(),
                 grace,
@@ -221,7 +224,9 @@ impl Work {
             let pushed = items.push([&Value::plain(&attempt.to_string()), &Value::plain(&place), &inputs]);
             pushed.map_err(|reason| format!("HTCondor cannot be told of its files: {reason}"))?;
         }
-        let bytes = members.iter().map(|(.., bytes)| *bytes).max().unwrap_or(0);
+        let image =
+            shape.container.as_ref().and_then(|image| std::fs::metadata(image).ok()).map_or(0, |file| file.len());
+        let bytes = image + members.iter().map(|(.., bytes)| *bytes).max().unwrap_or(0);
         let paths = Paths {
             jobs: &jobs,
             log: self.log.path(),
@@ -448,4 +453,9 @@ impl Work {
             }
         }
     }
+}
+
+/// The image is one that the job itself brings to its node.
+fn comes_by_itself(image: &str, script: &Option<Box<Script>>) -> bool {
+    script.as_ref().is_some_and(|script| script.images.iter().any(|sent| sent.name == image))
 }

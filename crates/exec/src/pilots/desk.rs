@@ -132,7 +132,8 @@ impl Desk {
         let root = self.remote.project().root();
         let mut messages = Vec::new();
         for attempt in attempts {
-            let Some(spec) = state.attempts.get(attempt).and_then(|placed| placed.spec.clone()) else { continue };
+            let Some(mut spec) = state.attempts.get(attempt).and_then(|placed| placed.spec.clone()) else { continue };
+            self.remote.images().attach(&mut spec);
             let secrets = spec.secrets.iter().filter_map(|name| Some((name.clone(), self.remote.secret(name)?)));
             let secrets = secrets.collect();
             let checkpoint = match self.checkpoint(&spec, state) {

@@ -38,6 +38,9 @@ pub(super) fn lay(
         let files = std::mem::replace(&mut input.files, Arc::clone(&nothing));
         work.lists.push((position as u32, lists.id(files, root, sources, to)));
     }
+    for image in work.spec.script.iter_mut().flat_map(|script| &mut script.images) {
+        image.file = portable_file(&image.file, root, sources);
+    }
     Message::Work(Box::new(work)).lay(to);
 }
 
@@ -82,12 +85,15 @@ fn digest(files: &[InputFile]) -> Digest {
 }
 
 fn portable(files: &[InputFile], root: &Path, sources: &mut HashMap<Digest, PathBuf>) -> Vec<InputFile> {
-    let moved = files.iter().map(|file| match &file.source {
+    files.iter().map(|file| portable_file(file, root, sources)).collect()
+}
+
+fn portable_file(file: &InputFile, root: &Path, sources: &mut HashMap<Digest, PathBuf>) -> InputFile {
+    match &file.source {
         Source::Path(path) => {
             sources.entry(file.digest).or_insert_with(|| root.join(path));
             InputFile { source: Source::Object, ..file.clone() }
         }
         Source::Object | Source::Remote(_) => file.clone(),
-    });
-    moved.collect()
+    }
 }

@@ -7,12 +7,13 @@ use super::ending::{self, Measured};
 use super::message::{Ended, Message, Saved, Stage, Stream, Welcome, Work};
 use super::outbox::Outbox;
 use super::store::Store;
+use crate::inputs::object_path;
 use crate::{Folders, Launcher, Notice};
 use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 use tulpar_core::ids::{AttemptId, Digest};
-use tulpar_core::job::{Ending, InputFile, InputFiles, JobSpec, Report, Source};
+use tulpar_core::job::{Ending, InputFile, InputFiles, JobSpec, Report, ScriptWork, Source};
 use tulpar_core::live::LiveLine;
 
 /// Ends that are known to the driver and kept all the same.
@@ -61,6 +62,7 @@ struct Held {
     /// Until it is launched.
     spec: Option<Box<JobSpec>>,
     inputs: Vec<InputFiles>,
+    images: Vec<InputFile>,
     checkpoint: Vec<Saved>,
     keeps_state: bool,
     missing: usize,
@@ -71,7 +73,7 @@ struct Held {
 
 impl Held {
     fn digests(&self) -> impl Iterator<Item = (Digest, u64)> {
-        let files = self.inputs.iter().flat_map(|input| input.files.iter());
+        let files = self.inputs.iter().flat_map(|input| input.files.iter()).chain(&self.images);
         let own = files.filter(|file| file.source == Source::Object).map(|file| (file.digest, file.size));
         own.chain(self.checkpoint.iter().map(|saved| (saved.digest, saved.size)))
     }
@@ -222,9 +224,11 @@ impl Agent {
             .end
             .zip(work.spec.limits.time)
             .is_some_and(|(end, time)| time <= end.whole && Instant::now() + time > end.stop);
+        let images = self.take_images(&mut work.spec);
         let mut held = Held {
             stage: Stage::Waiting,
             inputs: work.spec.inputs.clone(),
+            images,
             checkpoint: work.checkpoint,
             keeps_state: work.spec.checkpoint.is_some(),
             missing: 0,
@@ -265,6 +269,20 @@ impl Agent {
         wanted
     }
 
+    /// Images that come with the job stay for the next one. One that a single command needs takes no script.
+    fn take_images(&self, spec: &mut JobSpec) -> Vec<InputFile> {
+        let Some(script) = &spec.script else { return Vec::new() };
+        let images: Vec<InputFile> = script.images.iter().map(|image| image.file.clone()).collect();
+        if let ([image], ScriptWork::Command, None) = (&script.images[..], &script.work, &script.push)
+            && image.file.source == Source::Object
+        {
+            let path = self.folders.objects.join(object_path(&image.file.digest));
+            spec.container = Some(path.to_string_lossy().into_owned());
+            spec.script = None;
+        }
+        images
+    }
+
     /// Devices are numbered by the scheduler and named by the site; cores are numbered only where they are ours alone.
     fn fit_devices(&self, spec: &mut JobSpec) {
         for gpu in &mut spec.gpus {
@@ -301,7 +319,7 @@ impl Agent {
         let mut state = self.state();
         for attempt in state.fetching.remove(digest).unwrap_or_default() {
             let Some(held) = state.attempts.get(&attempt) else { continue };
-            let files = held.inputs.iter().flat_map(|input| input.files.iter());
+            let files = held.inputs.iter().flat_map(|input| input.files.iter()).chain(&held.images);
             let path = files.into_iter().find(|file| file.digest == *digest).map_or("", |file| &file.path);
             let ending = Ending::Refused(format!("the input `{path}` did not reach the node: {problem}"));
             self.end_unstarted(&mut state, attempt, ending);
