@@ -4,13 +4,14 @@ use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 /// Who may use whom. A change here is a change of the architecture: say why in an ADR.
-const EDGES: [(&str, &[&str]); 8] = [
+const EDGES: [(&str, &[&str]); 9] = [
     ("core", &[]),
     ("sim", &["core"]),
     ("launch", &["core", "transfer"]),
     ("exec", &["core", "launch", "transfer"]),
     ("store", &["core"]),
     ("report", &["core"]),
+    ("trace", &[]),
     ("transfer", &[]),
     ("tulpar", &["core", "exec", "launch", "report", "sim", "store", "transfer"]),
 ];
