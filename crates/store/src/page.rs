@@ -73,9 +73,6 @@ pub struct Bars {
     /// Positions of their first nodes at the site.
     pub nodes: Vec<u32>,
     pub hosts: Vec<Option<String>>,
-    pub milli_cpus: Vec<u32>,
-    pub gpus: Vec<u32>,
-    pub cpu_us: Vec<u64>,
     pub sets: Vec<Option<String>>,
     /// `d` ended well, `f` did not, `r` runs.
     pub states: String,
@@ -144,7 +141,7 @@ impl Store {
     pub fn bars(&self, run: &str, after: Option<u64>) -> Result<Bars, StoreError> {
         let (run, seq) = self.number_and_seq(run)?;
         let query = format!(
-            "SELECT attempts.job, n, started, ended, placement, host, ending, code, user_us + system_us, request, task_set \
+            "SELECT attempts.job, n, started, ended, placement, host, ending, code, task_set \
              FROM attempts JOIN jobs USING (run, job) WHERE run = ?1 AND started IS NOT NULL AND {} \
              ORDER BY attempts.job, n",
             changed("attempts.job", "")
@@ -213,7 +210,7 @@ fn line_from(row: &Row<'_>) -> rusqlite::Result<JobLine> {
     })
 }
 
-/// Of a placement and a request only what a bar shows.
+/// Of a placement only what a bar shows.
 #[derive(Default, serde::Deserialize)]
 #[serde(default)]
 struct Placed {
@@ -224,13 +221,6 @@ struct Placed {
 #[serde(default)]
 struct PlacedNode {
     node: u32,
-}
-
-#[derive(Default, serde::Deserialize)]
-#[serde(default)]
-struct Wanted {
-    milli_cpus: u32,
-    gpus: u32,
 }
 
 fn parsed<T: Default + serde::de::DeserializeOwned>(value: ValueRef<'_>) -> T {
@@ -253,11 +243,7 @@ impl Bars {
             (Some("exit"), Some(0)) => 'd',
             _ => 'f',
         });
-        self.cpu_us.push(unsigned(row, 8)?.unwrap_or(0));
-        let wanted: Wanted = parsed(row.get_ref(9)?);
-        self.milli_cpus.push(wanted.milli_cpus);
-        self.gpus.push(wanted.gpus);
-        self.sets.push(row.get(10)?);
+        self.sets.push(row.get(8)?);
         Ok(())
     }
 }

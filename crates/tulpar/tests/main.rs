@@ -18,6 +18,7 @@ mod main {
     mod living;
     mod moving;
     mod names;
+    mod page;
     mod pegasus;
     mod plan;
     mod planned;

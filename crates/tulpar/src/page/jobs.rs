@@ -45,9 +45,6 @@ struct TimelineView {
     /// Positions in `places`.
     place: Vec<u32>,
     places: Vec<String>,
-    milli_cpus: Vec<u32>,
-    gpus: Vec<u32>,
-    cpu_us: Vec<u64>,
 }
 
 pub(super) fn number<T: std::str::FromStr>(asked: &Asked, name: &str) -> Result<Option<T>, Trouble> {
@@ -143,9 +140,6 @@ impl Page {
             states: bars.states,
             place,
             places,
-            milli_cpus: bars.milli_cpus,
-            gpus: bars.gpus,
-            cpu_us: bars.cpu_us,
         })
     }
 }

@@ -109,6 +109,8 @@ impl Page {
             ["api", "runs", run, "jobs"] => self.jobs(run, asked),
             ["api", "runs", run, "cells"] => self.cells(run, asked),
             ["api", "runs", run, "timeline"] => self.timeline(run, asked),
+            ["api", "runs", run, "left"] => self.left(run),
+            ["api", "runs", run, "running"] => self.running(run),
             ["api", "runs", run, "usage"] => self.usage(run),
             ["api", "runs", run, "nodes"] => self.nodes(run),
             ["api", "compare"] => self.compare(asked),

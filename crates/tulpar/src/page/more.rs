@@ -1,12 +1,12 @@
 //! What a run used over time, who did its work, what it moved; runs side by side; and all of it for Prometheus.
 
 use super::runs::folded;
-use super::{Given, Page, Trouble, json};
+use super::{Given, Page, Trouble, json, lock};
 use crate::replay::{self, Standing};
 use serde::Serialize;
 use std::collections::BTreeMap;
 use tulpar_report::live::{RunFigures, metrics};
-use tulpar_store::{SetSummary, UsageColumn};
+use tulpar_store::{LiveAnswer, SetSummary, UsageColumn};
 use tulpar_transfer::{Answer, Asked};
 
 /// Columns of a chart: as many as a wide screen can show.
@@ -14,6 +14,8 @@ const COLUMNS: usize = 400;
 /// Runs that Prometheus is told about beside those that go on.
 const LATEST: usize = 20;
 const MOST_COMPARED: usize = 4;
+/// Running attempts that are listed.
+const MOST_RUNNING: usize = 200;
 
 #[derive(Serialize)]
 struct UsageView {
@@ -24,6 +26,20 @@ struct UsageView {
     /// When the run began; times of the columns are since 1970, as this.
     from: u64,
     columns: Vec<UsageColumn>,
+}
+
+#[derive(Serialize)]
+struct LeftView {
+    /// Absent where nobody knows how long tasks take, or too much is left to be played through.
+    left_us: Option<u64>,
+    /// Whatever the order.
+    least_us: Option<u64>,
+}
+
+#[derive(Serialize)]
+struct RunningView {
+    total: usize,
+    running: Vec<LiveAnswer>,
 }
 
 #[derive(Serialize)]
@@ -89,6 +105,33 @@ impl Sums {
 }
 
 impl Page {
+    /// How long the run will still take, as playing it through says.
+    pub(super) fn left(&self, run: &str) -> Given {
+        let shown = self.replays.of(&self.folder(run)?)?;
+        let shown = lock(&shown);
+        let now = replay::now();
+        let forecast = Some(&shown.replayed).filter(|replayed| replayed.standing() == Standing::Running);
+        let forecast = forecast.and_then(|replayed| replayed.engine.forecast(now));
+        json(&LeftView {
+            left_us: forecast.map(|forecast| forecast.end.0.saturating_sub(now.0)),
+            least_us: forecast.map(|forecast| forecast.bound.0.saturating_sub(now.0)),
+        })
+    }
+
+    /// The attempts that run now, as they were last seen.
+    pub(super) fn running(&self, run: &str) -> Given {
+        let facts = self.run_facts(run)?;
+        let mut running = self.stores.ask(|store| store.latest_samples(run))?;
+        let total = running.len();
+        running.truncate(MOST_RUNNING);
+        for attempt in &mut running {
+            if let Some(kind) = facts.kind_name(attempt.set.as_deref()) {
+                attempt.set = Some(kind.to_owned());
+            }
+        }
+        json(&RunningView { total, running })
+    }
+
     pub(super) fn usage(&self, run: &str) -> Given {
         let facts = self.run_facts(run)?;
         let columns = self.stores.ask(|store| store.usage_over_time(run, COLUMNS))?;

@@ -32,7 +32,7 @@ export function chart({ title, unit, series, limit, from, to, note }) {
   // A loop, not a spread: there may be more values than a call takes arguments.
   let most = limit && limit.value > 0 ? limit.value : 0;
   for (const one of used) for (const value of one.values) if (value > most) most = value;
-  const top = nice(most || 1, unit);
+  const top = nice(Math.max(most, unit === 'bytes' || unit === 'rate' ? 1000 : 0) || 1, unit);
 
   function draw() {
     const width = Math.max(220, place.clientWidth || 420);
@@ -47,7 +47,7 @@ export function chart({ title, unit, series, limit, from, to, note }) {
     for (let share = 0; share <= count; share += 1) {
       const time = from + ((to - from) * share) / count;
       const anchor = share === 0 ? 'start' : share === count ? 'end' : 'middle';
-      parts.push(svg('text', { class: 'soft', x: x(time), y: TALL - 6, 'text-anchor': anchor }, share === 0 ? duration(time) || '0 s' : duration(time)));
+      parts.push(svg('text', { class: 'soft', x: x(time), y: TALL - 6, 'text-anchor': anchor }, time === 0 ? '0 s' : duration(time)));
     }
     parts.push(svg('line', { class: 'axis', x1: LEFT, x2: width - RIGHT, y1: y(0), y2: y(0) }));
     if (limit && limit.value > 0) parts.push(svg('line', { class: 'limit', x1: LEFT, x2: width - RIGHT, y1: y(limit.value), y2: y(limit.value) }));
@@ -98,8 +98,9 @@ export function usage(first) {
     const answer = await get(api(run.run, 'usage'));
     for (const one of drawn) one.leave();
     const columns = answer.columns;
-    const times = columns.map((column) => (column.from + column.to) / 2 - answer.from);
-    const line = (name, colour, key, fill) => ({ name, colour, times, values: columns.map((column) => column[key]), fill });
+    // A column is as wide as the time that it stands for.
+    const times = columns.flatMap((column) => [column.from - answer.from, column.to - answer.from]);
+    const line = (name, colour, key, fill) => ({ name, colour, times, values: columns.flatMap((column) => [column[key], column[key]]), fill });
     const common = { from: 0, to: columns.length > 0 ? columns.at(-1).to - answer.from : 1 };
     const limit = (value) => value > 0 && { name: `there are ${UNITS.count(value)}`, value };
     drawn = [

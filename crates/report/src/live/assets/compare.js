@@ -16,7 +16,7 @@ export function compare(main) {
     const { runs } = await get('/api/compare', { run: names });
     const base = runs[0];
     // How a figure stands to that of the first run.
-    const ratio = (value, first) => (first > 0 && value > 0 ? `${(value / first).toFixed(2)}×` : '');
+    const ratio = (value, first) => (first > 0 && value > 0 ? `${value / first < 100 ? (value / first).toFixed(2) : number(value / first)}×` : '');
     const cell = (words, beside) => h('td', { class: 'n' }, words, beside && h('span', { class: 'soft small' }, `  ${beside}`));
     const row = (title, figure, words) => h('tr', null, h('th', { scope: 'row' }, title), runs.map((run, index) => {
       const value = figure(run);

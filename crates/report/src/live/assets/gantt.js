@@ -31,7 +31,7 @@ export function gantt(first) {
   const key = h('div', { class: 'legend' });
   const press = (text, label, act) => h('button', { type: 'button', 'aria-label': label, title: label, onclick: act }, text);
   const colours = h('select', { 'aria-label': 'Colours', onchange: () => { by = colours.value; legend(); draw(); } }, h('option', { value: 'kind' }, 'coloured by task set'), h('option', { value: 'state' }, 'coloured by ending'));
-  const element = h('section', null, h('div', { class: 'bar-of-tools' }, press('+', 'zoom in', () => zoom(0.5)), press('−', 'zoom out', () => zoom(2)), press('all', 'show all', all), colours, h('span', { class: 'grow' }), words), key, box);
+  const element = h('section', null, h('div', { class: 'bar-of-tools' }, press('+', 'zoom in', () => zoom(0.5)), press('−', 'zoom out', () => zoom(2)), press('all', 'show all', all), colours, h('span', { class: 'grow' }), words), key, box, h('p', { class: 'soft small' }, 'Drag to move, Ctrl and wheel or two fingers to zoom; a bar opens its task.'));
   box.style.overflow = 'hidden';
 
   const until = () => (run.standing === 'running' ? now() - from : Math.max(ends, (run.until ?? 0) - from));
@@ -166,7 +166,7 @@ export function gantt(first) {
     const swatch = (name, text) => h('span', null, h('i', { class: 'swatch', style: { background: `var(--${name})` } }), text);
     if (by === 'kind') {
       const shownKinds = [...used].filter((kind) => kind >= 0 && kind < KINDS).sort((one, other) => one - other);
-      replace(key, shownKinds.map((kind) => swatch(kindColour(kind), run.sets[kind]?.name ?? '')), [...used].some((kind) => kind < 0 || kind >= KINDS) && swatch('other', 'other'), used.size > 0 && swatch('failed', 'with an edge: did not end well'));
+      replace(key, shownKinds.map((kind) => swatch(kindColour(kind), run.sets[kind]?.name ?? '')), [...used].some((kind) => kind < 0 || kind >= KINDS) && swatch('other', 'other'), [...bars.values()].some((bar) => bar.state === 'f') && swatch('failed', 'with an edge: did not end well'));
     } else replace(key, [...used].map((letter) => stateOf(letter)).map((state) => swatch(shown(state, run), stateName(shown(state, run)))));
   }
 

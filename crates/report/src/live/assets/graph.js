@@ -52,8 +52,8 @@ export function graph(choose) {
       const middle = other + (across - many * side) / 2 + BOX.margin;
       return down ? [middle, one] : [one, middle];
     };
-    const width = (down ? across : along - BOX.along) + BOX.margin * (down ? 2 : 1);
-    const height = (down ? along - BOX.along * 0.7 : across) + BOX.margin * (down ? 1 : 2);
+    const width = (down ? across - BOX.across + BOX.margin : along - BOX.along) + BOX.margin;
+    const height = (down ? along - BOX.along * 0.7 : across - BOX.across + BOX.margin) + BOX.margin;
     const edges = run.edges.filter(([from, to]) => at[from] && at[to]).map(([from, to]) => {
       const [a, b] = position(from);
       const [c, d] = position(to);

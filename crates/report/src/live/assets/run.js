@@ -2,7 +2,7 @@
 
 import { h, jobPath, link, replace, runPath, say } from './dom.js';
 import { api, get, now, repeating } from './server.js';
-import { BLAME, badge, bytes, counted, duration, ending, legend, moment, number, plural, settled, shown, stack, stateName, STATES, took } from './words.js';
+import { BLAME, badge, bytes, counted, duration, ending, finished, legend, moment, number, plural, shown, stack, stateName, STATES, took } from './words.js';
 import { table } from './table.js';
 import { graph } from './graph.js';
 import { cells } from './cells.js';
@@ -16,6 +16,7 @@ export function run(main, name, tab) {
   let seen = null;
   let part = null;
   let partTab = null;
+  let left = null;
   const head = h('div');
   const tabs = h('nav', { class: 'tabs', 'aria-label': 'Parts of the run' });
   const body = h('div');
@@ -24,11 +25,12 @@ export function run(main, name, tab) {
   const ask = repeating(async () => {
     seen = await get(api(name));
     draw();
+    if (seen.standing === 'running') foresee();
   }, 1000, (error) => seen ?? replace(body, h('p', { class: 'note' }, error.message)));
   ask();
 
   function draw() {
-    headline(head, seen);
+    headline(head, seen, left);
     replace(tabs, TABS.map(([path, title]) => h('a', { href: path ? runPath(name, path) : runPath(name), 'aria-current': path === tab ? 'page' : null }, title)));
     if (partTab !== tab || !part) {
       part?.leave?.();
@@ -38,6 +40,10 @@ export function run(main, name, tab) {
     } else part.update?.(seen);
   }
 
+  // How long it will still take is worked out by playing it through: not at every change.
+  const foresee = repeating(async () => {
+    left = seen?.standing === 'running' ? (await get(api(name, 'left'))).left_us : null;
+  }, 10000);
   const clock = setInterval(() => {
     const element = head.querySelector('[data-took]');
     if (element && seen?.standing === 'running') say(element, took(seen, now()));
@@ -55,24 +61,25 @@ export function run(main, name, tab) {
     leave() {
       clearInterval(clock);
       ask.end();
+      foresee.end();
       part?.leave?.();
     },
   };
 }
 
-function headline(head, run) {
+function headline(head, run, left) {
   const counts = counted(run.states, run.reused, run);
-  const done = settled(counts);
+  const done = finished(counts);
   const share = run.tasks > 0 ? Math.floor((100 * done) / run.tasks) : 0;
-  const fact = (title, words, attributes) => words && [h('div', null, h('dt', null, title), h('dd', attributes, words))];
+  const fact = (title, words, attributes) => words ? h('div', null, h('dt', null, title), h('dd', attributes, words)) : null;
   replace(head,
     h('h1', null, run.run, badge(run.standing), run.simulated && h('span', { class: 'state soft' }, 'simulated: nothing of it really ran')),
     stack(counts, true),
     legend(counts, (state) => `${runPath(run.run, 'jobs')}?state=${state}`),
     h('dl', { class: 'facts' },
-      fact('progress', `${share} %, ${number(done)} of ${plural(run.tasks, 'task')}`),
+      fact('done', `${share} %, ${number(done)} of ${plural(run.tasks, 'task')}`),
       fact(run.standing === 'running' ? 'runs for' : 'took', took(run, now()), { 'data-took': run.run }),
-      run.left_us != null && fact('left', `about ${duration(run.left_us)}`),
+      run.standing === 'running' && left != null && fact('left', `about ${duration(left)}`),
       fact('started', run.simulated ? '' : moment(run.started)),
       fact('workflow', `${run.workflow_name} (${run.workflow_file})`),
       fact('site', run.site.name),
@@ -99,7 +106,8 @@ function overview(body, first) {
   const picture = h('section');
   const open = h('section', { class: 'hidden' });
   const sets = h('section');
-  replace(body, failures, picture, open, sets);
+  const busy = running();
+  replace(body, failures, picture, open, sets, busy.element);
   const drawing = graph((set) => choose(set));
   replace(picture, h('h2', null, 'Task sets'), drawing.element);
   const rows = table({
@@ -143,9 +151,41 @@ function overview(body, first) {
     drawing.update(run);
     rows.show(run.sets.filter((set) => !set.unwanted).map((set) => ({ ...set, key: set.name })));
     grid?.update(run);
+    busy.update(run);
   }
   update(first);
-  return { update, leave() { grid?.leave(); rows.leave(); drawing.leave(); } };
+  return { update, leave() { grid?.leave(); rows.leave(); drawing.leave(); busy.leave(); } };
+}
+
+// What runs now, with what it used when it was last looked at.
+function running() {
+  let run = null;
+  const element = h('section');
+  const rows = table({
+    label: 'Running now',
+    open: (line) => jobPath(run.run, line.job),
+    columns: [
+      { title: 'job', cell: (line) => link(jobPath(run.run, line.job), line.name ?? `job ${line.job}`) },
+      { title: 'for', number: true, cell: (line) => (line.started ? duration(now() - line.started) : '') },
+      { title: 'CPU', number: true, cell: (line) => (line.cpus == null ? '' : `${Math.round(line.cpus * 100)} %`) },
+      { title: 'memory', number: true, cell: (line) => (line.sample ? bytes(line.sample.rss) : '') },
+      { title: 'GPU', number: true, late: true, cell: (line) => (line.sample?.gpu_percent == null ? '' : `${line.sample.gpu_percent} %`) },
+      { title: 'reads', number: true, late: true, cell: (line) => (line.read_rate == null ? '' : `${bytes(line.read_rate)}/s`) },
+      { title: 'writes', number: true, late: true, cell: (line) => (line.write_rate == null ? '' : `${bytes(line.write_rate)}/s`) },
+      { title: 'processes', number: true, late: true, cell: (line) => line.sample?.processes ?? '' },
+    ],
+  });
+  const ask = repeating(async () => {
+    if (run.standing !== 'running' || !run.states.running) {
+      element.replaceChildren();
+      return;
+    }
+    const answer = await get(api(run.run, 'running'));
+    if (!rows.element.isConnected) replace(element, h('h2', null, 'Running now'), rows.element);
+    rows.show(answer.running.map((line) => ({ ...line, key: String(line.job) })));
+  }, 1500);
+  const clock = setInterval(() => run?.standing === 'running' && !document.hidden && ask(), 2000);
+  return { element, update(next) { run = next; ask(); }, leave() { clearInterval(clock); ask.end(); rows.leave(); } };
 }
 
 const total = (set) => Object.values(set.states).reduce((sum, count) => sum + count, 0);

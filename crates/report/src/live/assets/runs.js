@@ -2,7 +2,7 @@
 
 import { h, link, replace, runPath, say } from './dom.js';
 import { get, now, repeating } from './server.js';
-import { badge, counted, number, plural, settled, stack, started, stateName, took } from './words.js';
+import { badge, counted, finished, number, plural, stack, started, stateName, took } from './words.js';
 import { table } from './table.js';
 
 const MOST = 4;
@@ -38,7 +38,7 @@ export function runs(main) {
 
   function progress(run) {
     const counts = counted(run.states, run.reused, run);
-    const done = settled(counts);
+    const done = finished(counts);
     const share = run.tasks > 0 ? Math.floor((100 * done) / run.tasks) : 0;
     return [stack(counts), h('span', { class: 'soft small' }, `${share} %`)];
   }

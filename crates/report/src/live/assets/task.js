@@ -2,7 +2,7 @@
 
 import { h, link, replace, runPath, say } from './dom.js';
 import { api, get, now, repeating } from './server.js';
-import { BLAME, badge, bytes, duration, ending, moment, number, plural, shown } from './words.js';
+import { BLAME, badge, bytes, duration, ending, marked, moment, number, plural, shown } from './words.js';
 import { chart } from './chart.js';
 
 export function task(main, name, job) {
@@ -33,7 +33,7 @@ export function task(main, name, job) {
     document.title = `${line.name ?? job} · ${name} · Tulpar`;
     const state = line.reused_from ? 'reused' : shown(line.state, run);
     const last = seen.attempts.at(-1);
-    const fact = (title, words) => words && h('div', null, h('dt', null, title), h('dd', null, words));
+    const fact = (title, words) => words ? h('div', null, h('dt', null, title), h('dd', null, words)) : null;
     replace(head, h('h1', null, line.name ?? `job ${job}`, badge(state)),
       h('dl', { class: 'facts' },
         fact('run', link(runPath(name), name)), fact('task set', line.set && link(`${runPath(name, 'jobs')}?set=${encodeURIComponent(line.set)}`, line.set)),
@@ -87,16 +87,19 @@ export function task(main, name, job) {
       replace(samples);
       return;
     }
+    // Before the first look nothing had been used.
+    const all = [{ ms: 0, rss: 0, cpu_us: 0, read_bytes: 0, write_bytes: 0 }, ...list];
     const times = list.map((sample) => sample.ms * 1000);
     const common = { from: 0, to: times.at(-1) };
     const rate = (key, scale) => {
       const at = [];
       const values = [];
-      for (let index = 1; index < list.length; index += 1) {
-        const ms = list[index].ms - list[index - 1].ms;
+      for (let index = 1; index < all.length; index += 1) {
+        const ms = all[index].ms - all[index - 1].ms;
         if (ms <= 0) continue;
-        at.push(list[index].ms * 1000);
-        values.push(Math.max(0, ((list[index][key] - list[index - 1][key]) * scale) / ms));
+        const value = Math.max(0, ((all[index][key] - all[index - 1][key]) * scale) / ms);
+        at.push(all[index - 1].ms * 1000, all[index].ms * 1000);
+        values.push(value, value);
       }
       return { times: at, values };
     };
@@ -128,10 +131,12 @@ export function task(main, name, job) {
     }
   });
 
+  // What the box above says already.
+  const above = /^(It failed:|To blame is|The last lines of stderr:| +\|)/;
   const explain = repeating(async () => {
     const answer = await get(api(name, 'jobs', job, 'why'));
-    const plainly = answer.words.filter((line) => line.trim());
-    replace(why, plainly.length > 0 && [h('h2', null, 'Why'), h('div', { class: 'note' }, plainly.map((line) => h('p', { class: line.startsWith(' ') ? 'soft' : null, style: { 'padding-left': line.startsWith(' ') ? '16px' : '0' } }, line)))]);
+    const plainly = answer.words.filter((line) => line.trim() && !(seen.line.state === 'failed' && above.test(line)));
+    replace(why, plainly.length > 0 && [h('h2', null, 'Why'), h('div', { class: 'note' }, plainly.map((line) => h('p', { class: line.startsWith(' ') ? 'soft' : null, style: { 'padding-left': line.startsWith(' ') ? '16px' : '0' } }, marked(line))))]);
     replace(story, answer.story.length > 0 && [h('h2', null, 'Story'), h('div', { class: 'wide' }, h('table', { class: 'story' }, h('tbody', null, answer.story.map((event) => h('tr', null, h('td', { class: 'n' }, `+${duration(event.after_us)}`), h('td', null, event.words))))))]);
     byHand(answer.by_hand);
     list(answer.inputs);
@@ -156,7 +161,7 @@ export function task(main, name, job) {
       setTimeout(() => say(copy, 'Copy'), 2000);
     } }, 'Copy');
     const lines = h('pre', { tabindex: '0', 'aria-label': 'the command' }, text);
-    replace(hand, h('h2', null, 'Run it by hand'), h('p', { class: 'soft' }, command.note), h('div', { class: 'bar-of-tools' }, copy), lines);
+    replace(hand, h('h2', null, 'Run it by hand'), h('p', { class: 'soft' }, command.note), h('div', { class: 'bar-of-tools' }, copy, h('a', { href: `${api(name, 'jobs', job, 'by-hand.sh')}`, download: `${name}-${job}.sh` }, 'as a file')), lines);
   }
 
   const MOST = 200;

@@ -58,8 +58,11 @@ export function legend(counts, to) {
   }));
 }
 
-export const settled = (counts) =>
-  counts.filter(([state]) => ['done', 'reused', 'failed', 'skipped', 'cancelled'].includes(state)).reduce((sum, [, count]) => sum + count, 0);
+// Tasks that are done, made here or reused.
+export const finished = (counts) => counts.filter(([state]) => state === 'done' || state === 'reused').reduce((sum, [, count]) => sum + count, 0);
+
+// Text with `commands` in it.
+export const marked = (text) => text.split('`').map((part, place) => (place % 2 === 1 ? h('code', null, part) : part));
 
 export const number = (value) => Math.round(value).toLocaleString('en-US');
 export const plural = (count, word) => `${number(count)} ${word}${count === 1 ? '' : 's'}`;

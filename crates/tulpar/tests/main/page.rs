@@ -1,0 +1,193 @@
+//! `serve`: what the page asks for, asked without a browser. How it looks is for `e2e/page`.
+
+use crate::main::harness::Scene;
+use serde_json::Value;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
+use std::process::{Child, Stdio};
+
+const WORKFLOW: &str = "\
+workflow: w
+tasks:
+  make:
+    for: {n: 1..3}
+    out: {o: 'made-{n}'}
+    run: echo {n} > {o}
+  use:
+    in: [make.o]
+    out: {u: used}
+    run: echo oh no >&2; exit 3
+  last:
+    in: [use.u]
+    run: cat {u}
+";
+
+struct Served {
+    server: Child,
+    host: String,
+    query: String,
+}
+
+impl Served {
+    fn start(scene: &Scene, more: &[&str]) -> Self {
+        let words = [&["serve", "--address", "127.0.0.1:0"], more].concat();
+        let mut server = scene.command(&words).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+        let mut line = String::new();
+        BufReader::new(server.stdout.take().unwrap()).read_line(&mut line).unwrap();
+        let url = line.trim().strip_prefix("http://").unwrap_or_else(|| panic!("no URL but {line}"));
+        let (host, query) = url.split_once('/').unwrap();
+        Self { server, host: host.to_owned(), query: query.to_owned() }
+    }
+
+    fn send(&self, target: &str, headers: &str) -> TcpStream {
+        let mut socket = TcpStream::connect(&self.host).unwrap();
+        let host = if headers.contains("Host:") { String::new() } else { format!("Host: {}\r\n", self.host) };
+        write!(socket, "GET {target} HTTP/1.1\r\n{host}{headers}Connection: close\r\n\r\n").unwrap();
+        socket
+    }
+
+    /// The status, the head and the body.
+    fn get(&self, target: &str, headers: &str) -> (u16, String, String) {
+        let mut text = String::new();
+        self.send(target, headers).read_to_string(&mut text).unwrap();
+        let (head, body) = text.split_once("\r\n\r\n").unwrap();
+        (head.split(' ').nth(1).unwrap().parse().unwrap(), head.to_owned(), body.to_owned())
+    }
+
+    fn json(&self, target: &str) -> Value {
+        let (status, head, body) = self.get(target, "");
+        assert_eq!(status, 200, "{target}: {head}\n{body}");
+        assert!(head.contains("application/json"), "{target}: {head}");
+        serde_json::from_str(&body).unwrap()
+    }
+}
+
+impl Drop for Served {
+    fn drop(&mut self) {
+        let _ = self.server.kill();
+        let _ = self.server.wait();
+    }
+}
+
+#[test]
+fn a_run_that_failed_is_told_with_its_last_words() {
+    let scene = Scene::new(WORKFLOW);
+    scene.tulpar("run").expect(1);
+    let served = Served::start(&scene, &[]);
+    let runs = served.json("/api/runs");
+    assert_eq!(runs["runs"][0]["run"], "w-1");
+    assert_eq!(runs["runs"][0]["standing"], "failed");
+    assert_eq!(runs["runs"][0]["states"], serde_json::json!({"done": 3, "failed": 1, "skipped": 1}));
+    let run = served.json("/api/runs/w-1");
+    assert_eq!(run["failures"][0]["name"], "use");
+    assert_eq!(run["failures"][0]["code"], 3);
+    assert_eq!(run["failures"][0]["blame"], "task");
+    assert_eq!(run["failures"][0]["stderr_tail"], "oh no");
+    let sets: Vec<&Value> = run["sets"].as_array().unwrap().iter().map(|set| &set["name"]).collect();
+    assert_eq!(sets, ["make", "use", "last"]);
+    assert_eq!(run["edges"], serde_json::json!([[0, 1], [1, 2]]));
+    assert_eq!(run["sets"][0]["states"]["done"], 3);
+}
+
+#[test]
+fn the_page_explains_a_task_as_explain_does() {
+    let scene = Scene::new(WORKFLOW);
+    scene.tulpar("run").expect(1);
+    let served = Served::start(&scene, &[]);
+    let job = served.json("/api/runs/w-1/jobs?state=failed")["jobs"][0]["job"].as_u64().unwrap();
+    let why = served.json(&format!("/api/runs/w-1/jobs/{job}/why"));
+    let folder = scene.path("").display().to_string();
+    let told = why["explain"].to_string().replace(folder.trim_end_matches('/'), "<folder>");
+    assert_eq!(told, scene.tulpar("explain use --json").done().json().to_string());
+    assert!(why["words"].as_array().unwrap().iter().any(|line| line == "It failed: exit code 3."), "{why}");
+    assert_eq!(why["inputs"]["total"], 3);
+    let lines = why["by_hand"]["lines"].as_array().unwrap();
+    assert!(lines[0].as_str().unwrap().starts_with("cd "), "{lines:?}");
+    let (_, _, script) = served.get(&format!("/api/runs/w-1/jobs/{job}/by-hand.sh"), "");
+    let again = std::process::Command::new("sh").arg("-c").arg(&script).output().unwrap();
+    assert_eq!((again.status.code(), again.stderr.as_slice()), (Some(3), &b"oh no\n"[..]), "{script}");
+    let logs = served.json(&format!("/api/runs/w-1/jobs/{job}/logs?attempt=1"));
+    assert_eq!(logs["stderr"]["text"], "oh no\n");
+    let task = served.json(&format!("/api/runs/w-1/jobs/{job}"));
+    assert_eq!(task["attempts"][0]["ending"], "exit");
+    let made = served.json("/api/runs/w-1/jobs/0");
+    assert_eq!(made["outputs"][0]["path"], "made-1");
+}
+
+#[test]
+fn jobs_come_in_pages_and_as_columns() {
+    let scene = Scene::new(WORKFLOW);
+    scene.tulpar("run").expect(1);
+    let served = Served::start(&scene, &[]);
+    let page = served.json("/api/runs/w-1/jobs?set=make&sort=name&down&limit=2&text=make");
+    let names: Vec<&Value> = page["jobs"].as_array().unwrap().iter().map(|job| &job["name"]).collect();
+    assert_eq!((page["total"].as_u64(), names), (Some(3), vec![&"make[n=3]".into(), &"make[n=2]".into()]));
+    let cells = served.json("/api/runs/w-1/cells");
+    assert_eq!(cells["states"], "dddfs");
+    assert_eq!(cells["kinds"], serde_json::json!([[0, 3], [1, 1], [2, 1]]));
+    let last = cells["seq"].as_u64().unwrap();
+    let none = served.json(&format!("/api/runs/w-1/cells?after={last}&known=5"));
+    assert_eq!((&none["states"], &none["jobs"]), (&"".into(), &serde_json::json!([])));
+    let bars = served.json("/api/runs/w-1/timeline");
+    assert_eq!(bars["states"], "dddf");
+    assert_eq!(served.get("/api/runs/w-1/jobs?sort=beauty", "").0, 400);
+    assert_eq!(served.get("/api/runs/w-9", "").0, 404);
+    assert_eq!(served.get("/api/runs/..%2F..%2Fetc", "").0, 404);
+    assert_eq!(served.get("/api/runs/w-1/jobs/99", "").0, 404);
+}
+
+#[test]
+fn news_come_while_a_run_goes_on() {
+    let scene = Scene::empty();
+    let gate = scene.path("gate").display().to_string();
+    scene.write(
+        "workflow.yaml",
+        &format!("workflow: w\ntasks:\n  wait:\n    run: while [ ! -e {gate} ]; do sleep 0.02; done\n"),
+    );
+    let served = Served::start(&scene, &[]);
+    let mut news = BufReader::new(served.send("/api/events", "")).lines().map(|line| line.unwrap());
+    assert!(news.any(|line| line == "event: hello"));
+    let mut run = scene.command(&["run"]).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    let running = |line: &String| line.contains("\"standing\":\"running\"") && line.contains("\"running\":1");
+    assert!(news.any(|line| running(&line)), "it starts");
+    assert_eq!(served.json("/api/runs/w-1")["states"]["running"], 1);
+    scene.write("gate", "");
+    assert!(news.any(|line| line.contains("\"standing\":\"done\"")), "it ends");
+    run.wait().unwrap();
+}
+
+#[test]
+fn without_the_token_nothing_is_told_and_no_other_name_leads_here() {
+    let scene = Scene::new(WORKFLOW);
+    let open = Served::start(&scene, &[]);
+    assert_eq!(open.get("/api/runs", "").0, 200);
+    assert_eq!(open.get("/api/runs", "Host: evil.example:8230\r\n").0, 421);
+    scene.write("token", "hush\n");
+    let served = Served::start(&scene, &["--token-file", &scene.path("token").display().to_string()]);
+    assert_eq!(served.query, "?token=hush");
+    for path in ["/", "/api/runs", "/api/events", "/metrics", "/assets/app.js"] {
+        assert_eq!(served.get(path, "").0, 401, "{path}");
+    }
+    assert_eq!(served.get("/?token=wrong", "").0, 401);
+    let (status, head, _) = served.get("/?token=hush", "");
+    assert!(status == 303 && head.contains("Set-Cookie: tulpar-token=hush;"), "{head}");
+    assert_eq!(served.get("/api/runs", "Cookie: tulpar-token=hush\r\n").0, 200);
+    assert_eq!(served.get("/metrics", "Authorization: Bearer hush\r\n").0, 200);
+}
+
+#[test]
+fn the_page_is_one_file_that_runs_nothing_from_elsewhere() {
+    let scene = Scene::empty();
+    let served = Served::start(&scene, &[]);
+    for path in ["/", "/runs/w-1", "/runs/w-1/jobs/3", "/compare"] {
+        let (status, head, body) = served.get(path, "");
+        assert!(status == 200 && body.starts_with("<!doctype html>"), "{path}: {head}");
+        assert!(head.contains("Content-Security-Policy: default-src 'none'; script-src 'self';"), "{head}");
+    }
+    let (_, head, _) = served.get("/assets/app.js", "");
+    let tag = head.lines().find_map(|line| line.strip_prefix("ETag: ")).unwrap();
+    assert_eq!(served.get("/assets/app.js", &format!("If-None-Match: {tag}\r\n")).0, 304);
+    assert_eq!(served.get("/assets/secret.js", "").0, 404);
+    let (_, _, text) = served.get("/metrics", "");
+    assert!(text.contains("# TYPE tulpar_run_jobs gauge"), "{text}");
+}
