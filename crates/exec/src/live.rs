@@ -8,7 +8,8 @@ use std::fs::{self, File};
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
-use tulpar_core::live::LiveLine;
+use tulpar_core::ids::AttemptId;
+use tulpar_core::live::{LiveLine, Seen};
 
 /// Then the file is begun anew: those who follow it have read it, and what matters later is in the records.
 const LARGEST: u64 = 64 << 20;
@@ -68,6 +69,15 @@ fn write(path: &Path, received: &Receiver<Vec<u8>>) {
     }
 }
 
+/// Why an attempt does not run, as its site said last, unless it was seen running since.
+pub fn why_it_waits(path: &Path, attempt: AttemptId) -> Option<String> {
+    let lines = LiveReader::at(path.to_owned()).news().ok()?;
+    match lines.into_iter().rfind(|line| line.attempt() == attempt)?.seen {
+        Seen::Waiting { waiting } => Some(waiting),
+        Seen::Running(_) => None,
+    }
+}
+
 /// Follows the file of a run: what was appended since the last look.
 #[derive(Debug)]
 pub struct LiveReader {
@@ -112,7 +122,6 @@ impl LiveReader {
 mod tests {
     use super::*;
     use tulpar_core::ids::JobId;
-    use tulpar_core::live::Seen;
     use tulpar_core::units::Timestamp;
 
     fn line(at: u64) -> LiveLine {
@@ -166,6 +175,9 @@ mod tests {
         line(4).write(&mut anew);
         fs::write(&path, &anew).unwrap();
         assert_eq!(reader.news().unwrap(), [line(4)]);
+        let attempt = |job| AttemptId { job: JobId(job), n: 1 };
+        assert_eq!(why_it_waits(&path, attempt(1)).as_deref(), Some("Priority"));
+        assert_eq!(why_it_waits(&path, attempt(2)), None);
     }
 
     #[test]

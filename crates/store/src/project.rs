@@ -180,8 +180,10 @@ impl<'a> Changes<'a> {
         let attempt = line.attempt();
         match line.seen {
             Seen::Waiting { waiting } => {
+                let at = signed(line.at.0);
                 let row = self.attempt(attempt)?;
-                if row.started.is_none() && row.usage.is_none() {
+                // Said before it started, and read afterwards; one that was evicted waits again.
+                if row.usage.is_none() && row.started.is_none_or(|started| at > started) {
                     row.waiting = Some(waiting);
                 }
             }

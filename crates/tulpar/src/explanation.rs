@@ -80,6 +80,9 @@ pub(crate) struct ExplainView {
     /// What the planner decided about it.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(crate) planned: Vec<Decision>,
+    /// Why its site does not run it yet, in the words of the site.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) site_says: Option<String>,
     pub(crate) attempts: Vec<AttemptView>,
     /// Where the last failed attempt left its files.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -144,6 +147,9 @@ pub(crate) fn view(
         blame: blame.filter(|_| state == State::Failed),
         planned: decisions(replayed, job),
         chain: if state == State::Skipped { chain(project, replayed, job, causes) } else { Vec::new() },
+        site_says: last
+            .filter(|_| state == State::Submitted)
+            .and_then(|attempt| tulpar_exec::live::why_it_waits(&replayed.folder.samples(), attempt)),
         attempts,
         sandbox,
     })
@@ -337,6 +343,9 @@ pub(crate) fn lines(replayed: &Replayed, view: &ExplainView) -> Words {
             words.line(format!("Attempt {attempt} is on {node} for {for_time}."));
             if let Some(reason) = reason {
                 words.line(format!("The site holds it: {reason}"));
+            }
+            if let Some(why) = &view.site_says {
+                words.line(format!("It waits there: {why}"));
             }
         }
         Explanation::Live { attempt, .. } => {

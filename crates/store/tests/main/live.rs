@@ -95,9 +95,17 @@ fn a_waiting_attempt_says_why_in_the_words_of_its_site_until_it_starts() {
     runs.look("g-1", second(6), attempt(1, 1), Seen::Waiting { waiting: "Priority".into() });
     runs.sync(&mut store);
     assert_eq!(waiting(&store).as_deref(), Some("Priority"));
-    runs.write("g-1", 5, &[Event::Started { attempt: attempt(1, 1) }]);
+    runs.write("g-1", 7, &[Event::Started { attempt: attempt(1, 1) }]);
     runs.sync(&mut store);
     assert_eq!(waiting(&store), None);
+    // Read late; then it was evicted, and waits again.
+    runs.look("g-1", second(6), attempt(1, 1), Seen::Waiting { waiting: "Resources".into() });
+    runs.sync(&mut store);
+    assert_eq!(waiting(&store), None);
+    runs.look("g-1", second(9), attempt(1, 1), Seen::Waiting { waiting: "BeginTime".into() });
+    runs.write("g-1", 8, &[Event::Released { attempt: attempt(1, 1) }]);
+    runs.sync(&mut store);
+    assert_eq!(waiting(&store).as_deref(), Some("BeginTime"));
 }
 
 #[test]

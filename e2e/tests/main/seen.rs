@@ -1,0 +1,45 @@
+//! What is seen of jobs before they end: figures of those that run, reasons of those that wait.
+
+use crate::main::harness::{Pool, Project, until};
+use serde_json::Value;
+
+/// Three nodes of four cores: three of them run, one waits.
+const WORKFLOW: &str = "workflow: seen\ntasks:\n  hold:\n    for: {i: 1..4}\n    cpus: 4\n    \
+                        run: head -c 40000000 /dev/zero > /dev/null; sleep 600\n";
+
+fn lines(project: &Project<'_>) -> Vec<Value> {
+    let text = project.read(".tulpar/runs/seen-1/samples.jsonl");
+    text.lines().filter_map(|line| serde_json::from_str(line).ok()).collect()
+}
+
+/// Starts four jobs, waits until what is wanted was seen, and ends them.
+fn watch(project: &Project<'_>, site: &str, says: &str) {
+    project.write("workflow.yaml", WORKFLOW);
+    let running = project.start(&["run", "--site", site]);
+    let samples = ".tulpar/runs/seen-1/samples.jsonl";
+    until("a job is seen while it runs", || {
+        project.folder.join(samples).exists() && lines(project).iter().any(|line| line["rss"].is_u64())
+    });
+    let seen = lines(project).into_iter().find(|line| line["rss"].is_u64()).unwrap();
+    assert!(seen["read_bytes"].as_u64() >= Some(40_000_000) && seen["n"] == 1, "{seen}");
+    assert!(seen["rss"].as_u64() > Some(0) && seen["processes"].as_u64() > Some(0), "{seen}");
+    until("the job that waits says why", || lines(project).iter().any(|line| line["waiting"].is_string()));
+    let waiting = lines(project).into_iter().find(|line| line["waiting"].is_string()).unwrap();
+    assert!(waiting["waiting"].as_str().unwrap().contains(says), "{waiting}");
+    let task = format!("hold[i={}]", waiting["job"].as_u64().unwrap() + 1);
+    until("explain says so too", || project.tulpar(&["explain", &task]).good().contains("It waits there: "));
+    project.tulpar(&["cancel"]).good();
+    assert_eq!(running.wait().code, Some(4));
+}
+
+#[test]
+fn jobs_of_htcondor_are_seen_while_they_run_and_while_they_wait() {
+    let Some(pool) = Pool::condor_alone() else { return };
+    watch(&pool.project("seen"), "condor", "HTCondor");
+}
+
+#[test]
+fn jobs_of_slurm_are_seen_while_they_run_and_while_they_wait() {
+    let Some(pool) = Pool::slurm() else { return };
+    watch(&pool.project("seen"), "slurm", "Slurm says `");
+}
