@@ -250,7 +250,7 @@ def weight(page, url):
 
 
 def looks(trial, browser, url):
-    pages = ["", "runs/galaxy-1", "runs/galaxy-1/timeline", "runs/galaxy-1/usage", "runs/galaxy-1/jobs", "runs/galaxy-1/data", "runs/galaxy-1/site", "compare?run=galaxy-1&run=many-1"]
+    pages = ["", "runs/galaxy-1", "runs/galaxy-1/timeline", "runs/galaxy-1/usage", "runs/galaxy-1/jobs", "runs/galaxy-1/data", "runs/galaxy-1/site", "runs/galaxy-1/advice", "compare?run=galaxy-1&run=many-1"]
     job = None
     for name, width, scheme in [("phone", 390, "light"), ("phone-small", 340, "dark"), ("wide", 1280, "dark")]:
         context = browser.new_context(viewport={"width": width, "height": 844}, color_scheme=scheme)

@@ -157,6 +157,19 @@ impl Store {
         })
     }
 
+    /// Files, bytes, microseconds and repeated tries of all transfers of a run; none when nothing was moved.
+    pub fn transfer_totals(&self, run: &str) -> Result<Option<[u64; 4]>, StoreError> {
+        let run = self.number_of(run)?;
+        self.answer(|sql| {
+            let query =
+                "SELECT count(*), sum(files), sum(bytes), sum(wall_us), sum(retries) FROM transfers WHERE run = ?1";
+            sql.prepare_cached(query)?.query_row([run], |row| {
+                let sum = |column: usize| Ok::<_, rusqlite::Error>(unsigned(row, column)?.unwrap_or(0));
+                Ok(if sum(0)? == 0 { None } else { Some([sum(1)?, sum(2)?, sum(3)?, sum(4)?]) })
+            })
+        })
+    }
+
     fn number_of(&self, name: &str) -> Result<i64, StoreError> {
         self.number_and_seq(name).map(|(run, _)| run)
     }

@@ -47,7 +47,7 @@ pub fn metrics(version: &str, runs: &[RunFigures]) -> String {
         }
     }
     type Figure = fn(&RunFigures) -> Option<f64>;
-    let figures: [(&str, &str, &str, Figure); 15] = [
+    let figures: [(&str, &str, &str, Figure); 16] = [
         ("tulpar_run_start_time_seconds", "gauge", "When a run started, since 1970.", |run| run.started),
         ("tulpar_run_duration_seconds", "gauge", "How long a run took, or has taken by now.", |run| Some(run.seconds)),
         ("tulpar_run_jobs_reused", "gauge", "Jobs whose results were reused.", |run| Some(run.reused as f64)),
@@ -72,6 +72,9 @@ pub fn metrics(version: &str, runs: &[RunFigures]) -> String {
         ("tulpar_run_transfer_bytes_total", "counter", "Bytes moved.", |run| run.transfers.map(|moved| moved.1 as f64)),
         ("tulpar_run_transfer_seconds_total", "counter", "Time spent moving files.", |run| {
             run.transfers.map(|moved| moved.2)
+        }),
+        ("tulpar_run_transfer_retries_total", "counter", "Tries of transfers beyond the first.", |run| {
+            run.transfers.map(|moved| moved.3 as f64)
         }),
     ];
     for (name, kind, help, figure) in figures {

@@ -8,6 +8,7 @@ mod guard;
 mod jobs;
 mod more;
 mod replays;
+mod reports;
 mod runs;
 mod task;
 mod watch;
@@ -18,6 +19,7 @@ use crate::failure::Failure;
 use board::Board;
 use facts::{Facts, RunFacts};
 use replays::Replays;
+use reports::Reports;
 use serde::Serialize;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -35,6 +37,7 @@ pub(crate) struct Page {
     stores: Stores,
     facts: Facts,
     replays: Arc<Replays>,
+    reports: Reports,
     watching: Mutex<Option<JoinHandle<()>>>,
 }
 
@@ -82,6 +85,7 @@ impl Page {
             guard,
             board,
             replays,
+            reports: Reports::default(),
             watching: Mutex::new(Some(watching)),
         }))
     }
@@ -111,6 +115,7 @@ impl Page {
             ["api", "runs", run, "timeline"] => self.timeline(run, asked),
             ["api", "runs", run, "left"] => self.left(run),
             ["api", "runs", run, "running"] => self.running(run),
+            ["api", "runs", run, "report"] => self.report(run),
             ["api", "runs", run, "usage"] => self.usage(run),
             ["api", "runs", run, "nodes"] => self.nodes(run),
             ["api", "compare"] => self.compare(asked),

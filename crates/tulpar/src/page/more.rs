@@ -197,9 +197,9 @@ impl Page {
         let mut runs = Vec::new();
         for (_, line) in told.filter(|(_, line)| line.events > 0) {
             let live = line.standing == Standing::Running;
-            let (sets, running) = self.stores.ask(|store| {
+            let (sets, running, moved) = self.stores.ask(|store| {
                 let running = if live { store.latest_samples(&line.run)? } else { Vec::new() };
-                Ok((store.sets(&line.run)?, running))
+                Ok((store.sets(&line.run)?, running, store.transfer_totals(&line.run)?))
             })?;
             let sums = Sums::of(sets.iter());
             let known = || running.iter().filter_map(|attempt| attempt.sample);
@@ -217,7 +217,7 @@ impl Page {
                 peak_memory: sums.peak_rss,
                 memory: live.then(|| known().map(|sample| sample.rss).sum()),
                 cores: live.then(|| running.iter().filter_map(|attempt| attempt.cpus).sum()),
-                transfers: None,
+                transfers: moved.map(|[files, bytes, us, retries]| (files, bytes, us as f64 / 1e6, retries)),
                 jobs: line.states.into_iter().collect(),
                 run: line.run,
                 workflow: line.workflow,

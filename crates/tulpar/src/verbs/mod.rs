@@ -37,6 +37,7 @@ mod together;
 mod transfer;
 
 pub(crate) use drill::DrillArguments;
+pub(crate) use report::run_report;
 pub(crate) use runs::standing;
 pub(crate) use simulate::site::model as modelled;
 pub(crate) use story::words as story_words;

@@ -150,6 +150,11 @@ fn of_run(
     Ok((report, transfers))
 }
 
+/// One run, as `--json` prints it.
+pub(crate) fn run_report(project: &Project, folder: RunFolder) -> Result<RunReport, Failure> {
+    of_run(project, folder, &Rates::default(), false).map(|(report, _)| report)
+}
+
 pub(super) fn facts(replayed: &Replayed) -> RunFacts {
     RunFacts {
         run: replayed.folder.name.clone(),

@@ -275,7 +275,7 @@ export function gantt(first) {
     seq = answer.seq;
     from = answer.from;
     answer.jobs.forEach((job, index) => {
-      bars.set(job * 64 + answer.n[index], { job, n: answer.n[index], start: answer.start[index], end: answer.end[index], state: answer.states[index], kind: answer.kinds[index], place: answer.places[answer.place[index]] });
+      bars.set(job * 4096 + answer.n[index], { job, n: answer.n[index], start: answer.start[index], end: answer.end[index], state: answer.states[index], kind: answer.kinds[index], place: answer.places[answer.place[index]] });
     });
     if (answer.jobs.length > 0) pack();
     legend();

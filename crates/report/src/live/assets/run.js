@@ -9,8 +9,8 @@ import { cells } from './cells.js';
 import { gantt } from './gantt.js';
 import { usage } from './chart.js';
 
-const TABS = [['', 'Overview'], ['timeline', 'Timeline'], ['usage', 'Usage'], ['jobs', 'Jobs'], ['data', 'Data'], ['site', 'Site']];
-const PARTS = { '': overview, timeline, usage: usagePart, jobs, data, site };
+const TABS = [['', 'Overview'], ['timeline', 'Timeline'], ['usage', 'Usage'], ['jobs', 'Jobs'], ['data', 'Data'], ['site', 'Site'], ['advice', 'Advice']];
+const PARTS = { '': overview, timeline, usage: usagePart, jobs, data, site, advice };
 
 export function run(main, name, tab) {
   let seen = null;
@@ -268,20 +268,49 @@ function jobs(body, first) {
   return { update(next) { run = next; ask(); }, leave() { ask.end(); rows.leave(); } };
 }
 
-function data(body, run) {
-  const place = h('div');
+// A table of plain cells; the first column is text, the others are figures.
+function plain(titles, rows) {
+  const kind = (place) => (place > 0 ? 'n' : null);
+  return h('div', { class: 'wide' }, h('table', null, h('thead', null, h('tr', null, titles.map((title, place) => h('th', { class: kind(place), scope: 'col' }, title)))),
+    h('tbody', null, rows.map((row) => h('tr', null, row.map((cell, place) => h('td', { class: kind(place) }, cell)))))));
+}
+
+// What needs the whole journal: made by the server when it is asked for.
+function reported(body, first, draw) {
+  let run = first;
+  const place = h('section', null, h('p', { class: 'soft' }, 'reading the journal …'));
   replace(body, place);
-  const ask = repeating(async () => {
-    const answer = await get(api(run.run, 'transfers'));
-    const rows = answer.transfers;
-    replace(place, h('h2', null, 'Transfers'), rows.length === 0
-      ? h('p', { class: 'soft' }, 'Nothing was moved: its tasks read and write where the files are.')
-      : h('div', { class: 'wide' }, h('table', null,
-        h('thead', null, h('tr', null, ['what', 'files', 'bytes', 'time', 'rate', 'tried again'].map((title, place) => h('th', { class: place ? 'n' : null }, title)))),
-        h('tbody', null, rows.map((row) => h('tr', null, h('td', null, row.what), h('td', { class: 'n' }, number(row.files)), h('td', { class: 'n' }, bytes(row.bytes)), h('td', { class: 'n' }, duration(row.wall_us)), h('td', { class: 'n' }, row.wall_us ? `${bytes((row.bytes * 1e6) / row.wall_us)}/s` : ''), h('td', { class: 'n' }, row.retries || '')))))));
-  });
+  const ask = repeating(async () => replace(place, draw(await get(api(run.run, 'report')), run)), 5000, (error) => replace(place, h('p', { class: 'note' }, error.message)));
   ask();
-  return { update: ask, leave: ask.end };
+  return { update(next) { const news = next.events !== run.events; run = next; if (news) ask(); }, leave: ask.end };
+}
+
+const seconds = (value) => duration(value * 1e6);
+const rate = (value) => (value ? `${bytes(value)}/s` : '');
+
+function data(body, run) {
+  return reported(body, run, (report) => {
+    const moved = report.characterisation?.transfers ?? { pairs: [], longest: [], count: 0 };
+    const share = report.characterisation?.workflow ?? {};
+    if (moved.count === 0) return [h('h2', null, 'Transfers'), h('p', { class: 'soft' }, 'Nothing was moved by Tulpar: tasks read and write where the files are.')];
+    return [h('h2', null, 'Between places'),
+      share.waiting_for_data_percent != null && h('p', null, `${share.waiting_for_data_percent.toFixed(1)} % of the time files moved and no task computed.`),
+      plain(['from', 'to', 'transfers', 'files', 'bytes', 'time of all', 'rate', 'tried again'], moved.pairs.map((pair) => [pair.from, pair.to, number(pair.transfers), number(pair.files), bytes(pair.bytes), seconds(pair.seconds), rate(pair.bytes_per_second), pair.retries || ''])),
+      h('h2', null, 'The longest'),
+      plain(['job', 'from', 'to', 'files', 'bytes', 'time', 'rate', 'tried again'], moved.longest.slice(0, 50).map((one) => [one.job, one.from, one.to, number(one.files), bytes(one.bytes), seconds(one.seconds), rate(one.bytes_per_second), one.retries || '']))];
+  });
+}
+
+function advice(body, run) {
+  return reported(body, run, (report) => {
+    const sets = report.efficiency ?? [];
+    if (sets.length === 0) return [h('h2', null, 'Asked for and used'), h('p', { class: 'soft' }, 'Nothing has ended yet.')];
+    const pair = (asked, used, words) => (used == null ? (asked == null ? '' : `${words(asked)} asked`) : asked == null ? words(used) : `${words(used)} of ${words(asked)}`);
+    const some = (value) => String(Number(value.toPrecision(2)));
+    return [h('h2', null, 'Asked for and used'),
+      plain(['task set', 'tasks', 'cores', 'memory at most', 'GPUs', 'longest', 'write next time'], sets.map((set) => [set.task_set, number(set.tasks), pair(set.cpus_asked, set.cpus_used, some), pair(set.memory_asked, set.memory_used, bytes), set.gpus_asked > 0 ? pair(set.gpus_asked, set.gpus_used, some) : '', pair(set.time_asked, set.time_used, seconds), set.next?.length ? h('code', null, set.next.join(', ')) : h('span', { class: 'soft' }, 'as it is')])),
+      h('p', { class: 'soft small' }, 'From this run alone, with a margin; ', h('code', null, `tulpar report ${run.run}`), ' says more.')];
+  });
 }
 
 function site(body, first) {
