@@ -4,3 +4,8 @@
 //! It knows nothing of workflows, runs, terminals and pages, and no other Tulpar crate.
 
 pub mod darshan;
+mod gzip;
+pub mod interval;
+pub mod profile;
+mod protobuf;
+pub mod tensorboard;

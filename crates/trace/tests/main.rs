@@ -10,3 +10,7 @@ mod darshan_hostile;
 mod generator;
 #[path = "main/harness.rs"]
 mod harness;
+#[path = "main/profiles.rs"]
+mod profiles;
+#[path = "main/tensorboard.rs"]
+mod tensorboard;

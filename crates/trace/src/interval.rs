@@ -1,0 +1,142 @@
+//! Sets of times as sorted, disjoint intervals: unions, intersections, differences. Time in I/O is the length of a union,
+//! never a sum of overlapping pieces. Does not know what the times are of.
+
+/// A union of half-open intervals, kept sorted and disjoint once [`Union::settle`] ran.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Union {
+    pieces: Vec<(f64, f64)>,
+    settled: usize,
+}
+
+/// Unsettled pieces are merged when they exceed the settled ones by this many: memory stays near that of the result.
+const SLACK: usize = 64 * 1024;
+
+impl Union {
+    pub fn new() -> Union {
+        Union::default()
+    }
+
+    /// Adds `start..end`; what is empty, turned round or not a number is no time.
+    pub fn add(&mut self, start: f64, end: f64) {
+        if !(start.is_finite() && end.is_finite() && start < end) {
+            return;
+        }
+        // Traces come nearly in order: most pieces touch the last one.
+        match self.pieces.last_mut() {
+            Some(last) if start >= last.0 && start <= last.1 => last.1 = last.1.max(end),
+            _ => self.pieces.push((start, end)),
+        }
+        if self.pieces.len() > 2 * self.settled + SLACK {
+            self.settle();
+        }
+    }
+
+    /// Sorts and merges.
+    pub fn settle(&mut self) {
+        if !self.pieces.is_sorted_by(|a, b| a.1 < b.0) {
+            self.pieces.sort_unstable_by(|a, b| a.0.total_cmp(&b.0));
+            let mut kept = 0;
+            for index in 1..self.pieces.len() {
+                let piece = self.pieces[index];
+                if piece.0 <= self.pieces[kept].1 {
+                    self.pieces[kept].1 = self.pieces[kept].1.max(piece.1);
+                } else {
+                    kept += 1;
+                    self.pieces[kept] = piece;
+                }
+            }
+            self.pieces.truncate(kept + 1);
+        }
+        self.settled = self.pieces.len();
+    }
+
+    pub fn extend(&mut self, other: &Union) {
+        for (start, end) in &other.pieces {
+            self.add(*start, *end);
+        }
+    }
+
+    /// Sorted and disjoint pieces.
+    pub fn pieces(&mut self) -> &[(f64, f64)] {
+        self.settle();
+        &self.pieces
+    }
+
+    pub fn length(&mut self) -> f64 {
+        self.pieces().iter().map(|(start, end)| end - start).sum()
+    }
+
+    /// The times that are in both.
+    pub fn intersection(&mut self, other: &mut Union) -> Union {
+        let (a, b) = (self.pieces(), other.pieces());
+        let (mut i, mut j) = (0, 0);
+        let mut common = Union::new();
+        while i < a.len() && j < b.len() {
+            common.add(a[i].0.max(b[j].0), a[i].1.min(b[j].1));
+            if a[i].1 < b[j].1 { i += 1 } else { j += 1 }
+        }
+        common
+    }
+
+    /// The length of what is here and not there: for I/O and compute, the exposed I/O.
+    pub fn length_without(&mut self, other: &mut Union) -> f64 {
+        let common = self.intersection(other).length();
+        self.length() - common
+    }
+
+    /// First start and last end.
+    pub fn span(&mut self) -> Option<(f64, f64)> {
+        let pieces = self.pieces();
+        Some((pieces.first()?.0, pieces.last()?.1))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Union;
+
+    fn union(pieces: &[(f64, f64)]) -> Union {
+        let mut union = Union::new();
+        for (start, end) in pieces {
+            union.add(*start, *end);
+        }
+        union
+    }
+
+    #[test]
+    fn overlapping_pieces_count_once() {
+        let mut times = union(&[(5.0, 6.0), (0.0, 2.0), (1.0, 3.0), (3.0, 4.0), (0.5, 0.6)]);
+        assert_eq!(times.pieces(), [(0.0, 4.0), (5.0, 6.0)]);
+        assert_eq!(times.length(), 5.0);
+        assert_eq!(times.span(), Some((0.0, 6.0)));
+    }
+
+    #[test]
+    fn what_is_no_time_is_left_out() {
+        let mut times = union(&[(2.0, 1.0), (3.0, 3.0), (f64::NAN, 4.0), (0.0, f64::INFINITY)]);
+        assert_eq!(times.length(), 0.0);
+        assert_eq!(times.span(), None);
+    }
+
+    #[test]
+    fn hidden_and_exposed_add_up() {
+        let (mut io, mut compute) = (union(&[(0.0, 4.0), (6.0, 8.0)]), union(&[(1.0, 2.0), (3.0, 7.0)]));
+        assert_eq!(io.intersection(&mut compute).pieces(), [(1.0, 2.0), (3.0, 4.0), (6.0, 7.0)]);
+        assert_eq!(io.length_without(&mut compute), 3.0);
+    }
+
+    #[test]
+    fn many_pieces_in_any_order_give_the_same_as_a_grid() {
+        let mut times = Union::new();
+        let mut grid = vec![false; 10_000];
+        let mut state = 1u64;
+        for _ in 0..200_000 {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            let start = (state >> 33) as usize % 9_990;
+            let end = start + (state >> 60) as usize % 3;
+            times.add(start as f64, end as f64);
+            grid[start..end].fill(true);
+        }
+        assert_eq!(times.length(), grid.iter().filter(|used| **used).count() as f64);
+    }
+}
