@@ -127,6 +127,10 @@ pub(crate) struct ExportArguments {
     /// Where to write it (default: to stdout)
     #[arg(short, long, value_name = "FILE")]
     pub(crate) out: Option<PathBuf>,
+
+    /// With --format otlp: send it to this collector instead, e.g. http://127.0.0.1:4318
+    #[arg(long, value_name = "URL", conflicts_with = "out")]
+    pub(crate) otlp_endpoint: Option<String>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]

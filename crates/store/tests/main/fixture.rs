@@ -6,7 +6,9 @@ use std::path::{Path, PathBuf};
 use tempfile::TempDir;
 use tulpar_core::event::{Because, Blame, Event, Outcome, Placement, Reason, Share};
 use tulpar_core::ids::{AttemptId, Digest, JobId, NodeId};
-use tulpar_core::job::{CommandLine, Ending, OutputFile, Record, Report, Usage};
+use tulpar_core::job::{
+    CommandLine, Ending, OutputFile, Record, Report, ScriptReport, TransferKind, TransferReport, Usage,
+};
 use tulpar_core::journal_line;
 use tulpar_core::live::{LiveLine, Seen};
 use tulpar_core::resources::Request;
@@ -152,6 +154,27 @@ pub(crate) fn ended(job: u32, n: u32, ending: Ending, wall_us: u64, outputs: Vec
             script: None,
         }),
     }
+}
+
+/// It pulled from elsewhere, and pushed to somewhere that an older version did not note.
+pub(crate) fn moved(job: u32, n: u32) -> Event {
+    let one = |what, from: &str, started| TransferReport {
+        what,
+        files: 3,
+        bytes: 1_000,
+        wall_us: 500,
+        retries: 2,
+        started,
+        from: from.into(),
+        to: String::new(),
+    };
+    let transfers =
+        vec![one(TransferKind::Pull, "http://far/run/", Some(second(9))), one(TransferKind::Push, "", None)];
+    let mut event = ended(job, n, Ending::Exit(0), 200, Vec::new());
+    if let Event::Ended { report, .. } = &mut event {
+        report.script = Some(Box::new(ScriptReport { members: Vec::new(), transfers }));
+    }
+    event
 }
 
 /// One run with a success, a retry, a reuse, a failure and a skip.

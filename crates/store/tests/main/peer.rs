@@ -1,6 +1,6 @@
 //! Python's own `sqlite3` reads the store and must say the same; `docs/store.md` must tell the truth.
 
-use super::fixture::{Runs, eventful, record};
+use super::fixture::{Runs, eventful, moved, record, started, submitted};
 use std::process::Command;
 
 #[test]
@@ -55,6 +55,7 @@ print(json.dumps([
 fn the_documented_tables_are_those_of_the_store_and_the_documented_queries_work() {
     let runs = Runs::new();
     runs.write("galaxy-1", 1, &eventful("galaxy-1"));
+    runs.write("galaxy-2", 1, &[started("galaxy-2"), submitted(0, 1), moved(0, 1)]);
     drop(runs.synced());
     let sql = rusqlite::Connection::open(runs.store_path()).unwrap();
     let text = include_str!("../../../../docs/store.md");

@@ -13,6 +13,7 @@ use tulpar_core::job::Record;
 use tulpar_core::wfformat;
 use tulpar_exec::folder::{Project, RunFolder};
 use tulpar_report::{Counters, Ledger, Measures, Timeline};
+use tulpar_transfer::{Location, Options, Transfers};
 
 pub(crate) fn export(folder: Option<&Path>, arguments: &ExportArguments) -> Result<ExitCode, Failure> {
     if let Some(system) = &arguments.system {
@@ -20,6 +21,9 @@ pub(crate) fn export(folder: Option<&Path>, arguments: &ExportArguments) -> Resu
     }
     let project = replay::project(folder)?;
     let run = project.run(arguments.run.run.as_deref())?;
+    if arguments.otlp_endpoint.is_some() && arguments.format != ExportFormat::Otlp {
+        return Err(Failure::usage_with("--otlp-endpoint takes spans alone", "add --format otlp"));
+    }
     match arguments.format {
         ExportFormat::Wfformat => instance(folder, &project, run, arguments),
         ExportFormat::Chrome | ExportFormat::Otlp => trace(folder, run, arguments),
@@ -40,8 +44,32 @@ fn trace(folder: Option<&Path>, run: RunFolder, arguments: &ExportArguments) -> 
             tulpar_report::chrome(&facts, graph, &ledger, &counters, now)
         }
     };
+    if let Some(collector) = &arguments.otlp_endpoint {
+        send(collector, &text)?;
+        print::note(&format!("the spans of {} were taken by {collector}", replayed.folder.name));
+        return Ok(Exit::Done.into());
+    }
     write(folder, arguments, &text, &format!("the trace of {}", replayed.folder.name))?;
     Ok(Exit::Done.into())
+}
+
+/// Posts each request to a collector of OpenTelemetry.
+fn send(collector: &str, requests: &str) -> Result<(), Failure> {
+    let failed = |error: String| Failure::Site {
+        message: format!("the spans could not be sent to {collector}: {error}"),
+        hint: Some("look at the address; `--out FILE` writes them to a file".to_owned()),
+    };
+    let url = match collector.trim_end_matches('/') {
+        // What follows the host is given by the protocol, unless somebody says another path.
+        host if host.matches('/').count() == 2 => format!("{host}/v1/traces"),
+        whole => whole.to_owned(),
+    };
+    let to = Location::parse(&url).map_err(|error| failed(error.to_string()))?;
+    let transfers = Transfers::new(Options::default());
+    for request in requests.lines() {
+        transfers.post(&to, "application/json", request.as_bytes()).map_err(|error| failed(error.to_string()))?;
+    }
+    Ok(())
 }
 
 fn write(folder: Option<&Path>, arguments: &ExportArguments, text: &str, what: &str) -> Result<(), Failure> {
