@@ -159,7 +159,7 @@ fn killed_at_random_moments_every_job_runs_exactly_once() {
             planned.map(|folder| folder.file_name().into_string().unwrap()).find(|name| !ended.contains(name))
         };
         let name = loop {
-            let mut running = match begun() {
+            let running = match begun() {
                 Some(name) => project.start(&["resume", &name]),
                 None => project.start(&["run", "--site", "condor", "--no-cache"]),
             };

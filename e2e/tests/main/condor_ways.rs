@@ -37,12 +37,8 @@ fn a_job_that_loses_its_connection_for_ever_is_held_with_the_reason() {
     let running = project.start(&["run", "--site", "pool"]);
     until("status says held", || project.tulpar(&["status"]).stdout.contains("held"));
     let why = project.tulpar(&["explain", "one"]).good();
-    assert!(
-        why.contains("its connection was lost 5 times")
-            && why.contains("transfer output failed")
-            && why.contains("condor_release"),
-        "{why}"
-    );
+    let cause = why.contains("transfer output failed") || why.contains("file transfer plugin");
+    assert!(why.contains("its connection was lost 5 times") && cause && why.contains("condor_release"), "{why}");
     assert_eq!(logged(&project, "round-1", "012"), 1);
     running.signal("TERM");
     running.wait();
@@ -95,7 +91,7 @@ fn a_hold_for_memory_asks_for_more_and_goes_on() {
     project.write(
         "workflow.yaml",
         "workflow: large\ntasks:\n  fill:\n    memory: 900 MB\n    retry: {times: 2, on: [out_of_memory], memory: x2}\n    out: {o: o.txt}\n    \
-         run: |\n      python3 -c 'import time; x = b\"x\" * 300000000; time.sleep(8); print(len(x))' > {o}\n",
+         run: |\n      python3 -c 'import os, time; x = b\"x\" * 300000000; time.sleep(60 if os.environ[\"TULPAR_ATTEMPT\"] == \"1\" else 0); print(len(x))' > {o}\n",
     );
     project.tulpar(&["run", "--site", "pool"]).good();
     assert_eq!(project.read("results/o.txt"), "300000000\n");
