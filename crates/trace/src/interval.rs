@@ -9,7 +9,7 @@ pub struct Union {
 }
 
 /// Unsettled pieces are merged when they exceed the settled ones by this many: memory stays near that of the result.
-const SLACK: usize = 64 * 1024;
+const SLACK: usize = 1024;
 
 impl Union {
     pub fn new() -> Union {

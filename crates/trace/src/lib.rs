@@ -3,6 +3,7 @@
 //!
 //! It knows nothing of workflows, runs, terminals and pages, and no other Tulpar crate.
 
+pub mod analysis;
 pub mod darshan;
 mod gzip;
 pub mod interval;

@@ -1,5 +1,7 @@
 //! The readers against real files of the outside world, against logs written here, and against damage.
 
+#[path = "main/analysis.rs"]
+mod analysis;
 #[path = "main/darshan_fixtures.rs"]
 mod darshan_fixtures;
 #[path = "main/darshan_generated.rs"]

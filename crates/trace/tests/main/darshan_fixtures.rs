@@ -12,7 +12,7 @@ use tulpar_trace::darshan::{
 use crate::harness::{files, fixtures, is_close, json};
 
 /// Logs of the time before the release of 3.41 that carry other structures than they say.
-const PRE_RELEASE: [&str; 4] =
+pub(crate) const PRE_RELEASE: [&str; 4] =
     ["snyders_ior-DFS_id531897", "snyders_ior-dfs_id529735", "shane_ior-HDF5_id545128", "snyder_ior-DFS_id1069383"];
 
 #[derive(Default)]

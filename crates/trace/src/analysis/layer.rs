@@ -1,0 +1,89 @@
+//! One layer of I/O (POSIX, MPI-IO, STDIO): totals from its counters; sizes, latencies, order and times from its trace.
+
+use std::collections::BTreeMap;
+
+use super::histogram::{Latencies, Sizes};
+use super::pattern::{Follower, Pattern};
+use crate::darshan::{Module, Operation, Segment};
+use crate::interval::Union;
+
+/// A layer that moves bytes. The upper ones move theirs through the lower ones: never add POSIX and MPI-IO.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Layer {
+    Posix,
+    MpiIo,
+    Stdio,
+}
+
+impl Layer {
+    pub fn of(module: Module) -> Option<Layer> {
+        match module {
+            Module::Posix | Module::DxtPosix => Some(Layer::Posix),
+            Module::MpiIo | Module::DxtMpiIo => Some(Layer::MpiIo),
+            Module::Stdio => Some(Layer::Stdio),
+            _ => None,
+        }
+    }
+}
+
+/// All reads or all writes of a layer, as traced.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Direction {
+    pub requests: u64,
+    pub bytes: u64,
+    /// Sum of durations, which overlap between threads and ranks.
+    pub seconds: f64,
+    pub sizes: Sizes,
+    pub latencies: Latencies,
+    pub pattern: Pattern,
+    /// When any rank was in such a request.
+    pub times: Union,
+}
+
+impl Direction {
+    /// Bytes a second while anything was under way.
+    pub fn bandwidth(&mut self) -> Option<f64> {
+        let length = self.times.length();
+        (length > 0.0).then(|| self.bytes as f64 / length)
+    }
+}
+
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct LayerSummary {
+    pub read: Direction,
+    pub write: Direction,
+    /// When each rank was in a request.
+    pub ranks: BTreeMap<i64, Union>,
+    /// Segments that are no request: negative lengths, times that are no numbers or run backwards.
+    pub nonsense: u64,
+    followers: [Follower; 2],
+}
+
+impl LayerSummary {
+    pub(super) fn begin_trace(&mut self) {
+        self.followers = [Follower::default(); 2];
+    }
+
+    /// Whether a segment is one; it is folded in then.
+    pub(super) fn add(&mut self, rank: i64, operation: Operation, segment: &Segment, delay: f64) -> Option<(f64, f64)> {
+        let (start, end) = (segment.start + delay, segment.end + delay);
+        if segment.length < 0 || !start.is_finite() || !end.is_finite() || end < start {
+            self.nonsense += 1;
+            return None;
+        }
+        let (direction, follower) = match operation {
+            Operation::Read => (&mut self.read, &mut self.followers[0]),
+            Operation::Write => (&mut self.write, &mut self.followers[1]),
+        };
+        let seconds = end - start;
+        direction.requests += 1;
+        direction.bytes = direction.bytes.saturating_add(segment.length.cast_unsigned());
+        direction.seconds += seconds;
+        direction.sizes.add(segment.length, seconds);
+        direction.latencies.add(seconds);
+        direction.times.add(start, end);
+        follower.follow(&mut direction.pattern, segment.offset, segment.length);
+        self.ranks.entry(rank).or_default().add(start, end);
+        Some((start, end))
+    }
+}

@@ -1,0 +1,20 @@
+//! What the records of a job mean: time in I/O as unions of intervals, requests by size and latency, order of access,
+//! files, performance. One pass over all logs of a job; segments are folded in as they come and never held.
+//!
+//! Does not judge, print or align with other traces.
+
+mod files;
+mod histogram;
+mod job;
+mod layer;
+mod pattern;
+mod performance;
+mod timeline;
+
+pub use files::{Counts, FileRow, FileTable};
+pub use histogram::{Latencies, Sizes};
+pub use job::{Analysis, IoTime};
+pub use layer::{Direction, Layer, LayerSummary};
+pub use pattern::Pattern;
+pub use performance::{Category, Performance};
+pub use timeline::Timeline;

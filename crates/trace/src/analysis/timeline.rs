@@ -1,0 +1,59 @@
+//! Bytes over time, per rank, in bins. A request that spans bins is spread over them by time, so that sums stay true.
+
+/// Bins for all ranks together stay below this.
+const BINS_IN_ALL: usize = 2 << 20;
+
+/// Bytes per rank and bin.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Timeline {
+    /// Seconds.
+    pub bin_width: f64,
+    pub bins: usize,
+    rows: std::collections::BTreeMap<i64, Vec<[f64; 2]>>,
+}
+
+impl Timeline {
+    pub(super) fn new(run_time: f64, ranks: usize) -> Timeline {
+        let bins = (BINS_IN_ALL / ranks.max(1)).clamp(16, 512);
+        let run_time = if run_time.is_finite() { run_time.max(1e-3) } else { 1.0 };
+        Timeline { bin_width: run_time / bins as f64, bins, rows: std::collections::BTreeMap::new() }
+    }
+
+    /// Column 0 is read, column 1 written. What lies beyond the run is counted into its last bin.
+    pub(super) fn add(&mut self, rank: i64, column: usize, (start, end): (f64, f64), bytes: f64) {
+        let bins = self.bins;
+        let row = self.rows.entry(rank).or_insert_with(|| vec![[0.0; 2]; bins]);
+        let bin = |time: f64| ((time / self.bin_width) as usize).min(bins - 1);
+        let (first, last) = (bin(start), bin(end));
+        if first >= last || end <= start {
+            row[first][column] += bytes;
+            return;
+        }
+        let rate = bytes / (end - start);
+        let mut left = bytes;
+        for (index, cell) in row.iter_mut().enumerate().take(last).skip(first) {
+            let piece =
+                (((index + 1) as f64 * self.bin_width - start.max(index as f64 * self.bin_width)) * rate).min(left);
+            cell[column] += piece;
+            left -= piece;
+        }
+        row[last][column] += left;
+    }
+
+    /// Read and written bytes by bin of each rank.
+    pub fn rows(&self) -> impl Iterator<Item = (i64, &[[f64; 2]])> {
+        self.rows.iter().map(|(rank, row)| (*rank, row.as_slice()))
+    }
+
+    /// Over all ranks.
+    pub fn total(&self) -> Vec<[f64; 2]> {
+        let mut total = vec![[0.0; 2]; self.bins];
+        for row in self.rows.values() {
+            for (sum, cell) in total.iter_mut().zip(row) {
+                sum[0] += cell[0];
+                sum[1] += cell[1];
+            }
+        }
+        total
+    }
+}

@@ -1,0 +1,186 @@
+//! The analysis against Darshan's own figures on real logs, and against sums that can be done by hand.
+
+use std::io::Write;
+use std::path::Path;
+
+use serde_json::Value;
+use tulpar_trace::analysis::{Analysis, Category, Layer, Sizes};
+use tulpar_trace::darshan::JobSet;
+
+use crate::darshan_fixtures::PRE_RELEASE;
+use crate::generator::Recipe;
+use crate::harness::{fixtures, json};
+
+fn analyse(path: &Path) -> Analysis {
+    Analysis::of(&JobSet::one(path).unwrap())
+}
+
+/// Darshan prints six decimals.
+fn same(what: &str, ours: f64, theirs: &Value) {
+    // MPI-IO knows no offsets, for which Darshan says -1; a figure that is not there was garbled in its output.
+    let Some(theirs) = theirs.as_f64().map(|theirs| theirs.max(0.0)) else { return };
+    assert!((ours - theirs).abs() <= 2e-6 + 1e-6 * theirs.abs(), "{what}: here {ours}, there {theirs}");
+}
+
+#[test]
+fn performance_is_that_of_darshan_parser() {
+    let Some(folder) = fixtures("darshan") else { return };
+    let mut seen = 0;
+    for (name, layers) in json(&folder.join("expected/_perf.json")).as_object().unwrap() {
+        let path = folder.join(name);
+        // Old big-endian logs: Darshan's own times are garbage there.
+        if PRE_RELEASE.iter().any(|known| name.starts_with(known)) {
+            continue;
+        }
+        if !path.exists() || name.contains("ppc64-3.0") || name.contains("ppc64-3.1") {
+            continue;
+        }
+        let analysis = analyse(&path);
+        for (layer, key) in [(Layer::Posix, "POSIX"), (Layer::MpiIo, "MPI-IO"), (Layer::Stdio, "STDIO")] {
+            let Some(theirs) = layers.get(key) else { continue };
+            // This log has a record with a negative time, which hides the others of its rank in Darshan's sum.
+            if (name.as_str(), layer) == ("example.darshan", Layer::Stdio) {
+                continue;
+            }
+            seen += 1;
+            let ours = &analysis.performance[&layer];
+            let what = format!("{name} {key}");
+            same(&what, ours.total.bytes as f64, &theirs["total_bytes"]);
+            same(&what, ours.shared_time, &theirs["shared files: time_by_slowest"]);
+            let (_, metadata, transfer) = ours.slowest_rank().unwrap_or_default();
+            same(&what, metadata + transfer, &theirs["unique files: slowest_rank_io_time"]);
+            same(&what, metadata, &theirs["unique files: slowest_rank_meta_only_time"]);
+            same(&what, transfer, &theirs["unique files: slowest_rank_rw_only_time"]);
+            same(&what, ours.time(), &theirs["agg_time_by_slowest"]);
+            same(&what, ours.bandwidth().unwrap_or(0.0), &theirs["agg_perf_by_slowest"]);
+            let categories: [(&str, Category); 6] = [
+                ("total", ours.total),
+                ("read_only", ours.read_only),
+                ("write_only", ours.write_only),
+                ("read_write", ours.read_write),
+                ("unique", ours.unique),
+                ("shared", ours.shared),
+            ];
+            for (kind, category) in categories {
+                let theirs = &theirs["files"][kind];
+                same(&format!("{what} {kind} files"), category.files as f64, &theirs["count"]);
+                same(&format!("{what} {kind} bytes"), category.bytes as f64, &theirs["total_bytes"]);
+                // Theirs adds the greatest offset of files of some processes to that of files of all.
+                if kind == "shared" {
+                    continue;
+                }
+                same(&format!("{what} {kind} offset"), category.max_offset as f64, &theirs["max_offset"]);
+            }
+        }
+    }
+    assert!(seen > 20, "{seen}");
+}
+
+#[test]
+fn traces_agree_with_counters() {
+    let Some(folder) = fixtures("darshan/synthetic") else { return };
+    for name in ["syn_zlib.darshan", "syn_bzip2.darshan", "syn_none.darshan", "syn_be.darshan"] {
+        let analysis = analyse(&folder.join(name));
+        let read = &analysis.traced[&Layer::Posix].read;
+        assert_eq!((read.pattern.accesses, read.pattern.sequential), (1600, 1397));
+        let mut counted = [0u64; 2];
+        for row in analysis.files.rows.values() {
+            counted[0] += row.posix.unwrap().reads.consecutive;
+            counted[1] += row.posix.unwrap().bytes_read as u64;
+        }
+        assert_eq!([read.pattern.consecutive, read.bytes], counted);
+        assert_eq!(read.sizes.requests.iter().sum::<u64>(), 1600);
+        let spread: f64 = analysis.timeline.total().iter().map(|cell| cell[0]).sum();
+        assert!((spread - read.bytes as f64).abs() < 1.0, "{spread}");
+    }
+}
+
+#[test]
+fn the_time_of_the_log_that_vanidl_got_wrong_is_right() {
+    let Some(folder) = fixtures("darshan") else { return };
+    let mut analysis = analyse(&folder.join("vanidl_test_cosmictagger.darshan"));
+    let posix = &analysis.traced[&Layer::Posix];
+    assert_eq!(posix.read.requests + posix.write.requests, 313_872);
+    let sum = (posix.read.seconds + posix.write.seconds) / posix.ranks.len() as f64;
+    // VaniDL says 46.40 s; the fact sheet's true mean is 16.12 s, without the few files that VaniDL leaves out.
+    assert!((16.0..16.4).contains(&sum), "{sum}");
+    let time = analysis.io_time().unwrap();
+    assert!(time.mean() <= sum + 1e-9);
+    let (slowest, seconds) = time.slowest().unwrap();
+    assert_eq!(slowest, 0);
+    assert!((35.0..41.0).contains(&seconds), "{seconds}");
+    assert!(time.overall >= seconds && time.overall <= analysis.run_time);
+}
+
+fn written(recipe: &Recipe) -> tempfile::NamedTempFile {
+    let mut file = tempfile::NamedTempFile::new().unwrap();
+    file.write_all(&recipe.build()).unwrap();
+    file
+}
+
+#[test]
+fn overlapping_requests_of_threads_files_and_layers_count_once() {
+    let mut recipe = Recipe::new("3.41");
+    let first = recipe.trace((7, 0), false, &[], &[(0, 1000, 1.0, 3.0, 0), (1000, 1000, 2.0, 4.0, 0)]);
+    let second = recipe.trace((8, 0), false, &[(5, 100, 3.5, 5.0, 0)], &[]);
+    let third = recipe.trace((7, 1), false, &[], &[(0, 500, 4.5, 6.5, 0)]);
+    let above = recipe.trace((7, 0), false, &[], &[(0, 2000, 0.5, 4.0, 0)]);
+    recipe.modules = vec![(10, 1, [first, second, third].concat()), (11, 2, above)];
+    let file = written(&recipe);
+    let mut analysis = analyse(file.path());
+    assert!(analysis.damage.is_empty());
+    let time = analysis.io_time().unwrap();
+    assert_eq!(time.ranks.into_iter().collect::<Vec<_>>(), [(0, 4.5), (1, 2.0)]);
+    assert_eq!(time.overall, 6.0);
+    let posix = analysis.traced.get_mut(&Layer::Posix).unwrap();
+    assert_eq!((posix.read.bytes, posix.write.bytes), (2500, 100));
+    assert_eq!(posix.read.bandwidth(), Some(500.0));
+    // A first access at the beginning is neither sequential nor consecutive; the one that follows it is both.
+    let pattern = posix.read.pattern;
+    assert_eq!((pattern.accesses, pattern.sequential, pattern.consecutive, pattern.random()), (3, 1, 1, 2));
+    // The bytes of 1000 from 2 s to 4 s and of 500 from 4.5 s to 6.5 s are where their times are.
+    let width = analysis.timeline.bin_width;
+    let between = |from: f64, to: f64| -> f64 {
+        let bins = analysis.timeline.total();
+        bins.iter()
+            .enumerate()
+            .filter(|(bin, _)| (from..to).contains(&((*bin as f64 + 0.5) * width)))
+            .map(|(_, cell)| cell[0])
+            .sum()
+    };
+    assert!((between(0.0, 100.5) - 2500.0).abs() < 1e-6);
+    assert!((between(4.2, 7.0) - 500.0).abs() < 1e-6);
+}
+
+#[test]
+fn sizes_fall_into_the_buckets_of_darshan() {
+    let buckets = [0, 100, 101, 1024, 1025, 10_240, 1 << 20, (1 << 20) + 1, 1 << 30, (1 << 30) + 1].map(Sizes::bucket);
+    assert_eq!(buckets, [0, 0, 1, 1, 2, 2, 4, 5, 8, 9]);
+}
+
+#[test]
+fn latencies_give_percentiles() {
+    let mut recipe = Recipe::new("3.41");
+    let reads: Vec<_> = (1..=1000).map(|index| (0, 1, 0.0, f64::from(index) * 1e-4, 0)).collect();
+    recipe.modules = vec![(10, 1, recipe.trace((7, 0), false, &[], &reads))];
+    let file = written(&recipe);
+    let analysis = analyse(file.path());
+    let latencies = &analysis.traced[&Layer::Posix].read.latencies;
+    for (share, seconds) in [(0.5, 0.05), (0.95, 0.095), (0.99, 0.099), (1.0, 0.1)] {
+        let ours = latencies.percentile(share).unwrap();
+        assert!((ours / seconds - 1.0).abs() < 0.045, "{share}: {ours}");
+    }
+    assert_eq!(latencies.count(), 1000);
+}
+
+#[test]
+fn segments_that_are_none_are_counted_and_left_out() {
+    let mut recipe = Recipe::new("3.41");
+    let reads =
+        [(0, -5, 0.0, 1.0, 0), (0, 5, f64::NAN, 1.0, 0), (0, 5, 2.0, 1.0, 0), (i64::MAX, i64::MAX, 0.0, 1.0, 0)];
+    recipe.modules = vec![(10, 1, recipe.trace((7, i64::MAX), false, &[], &reads))];
+    let file = written(&recipe);
+    let mut analysis = analyse(file.path());
+    assert_eq!(analysis.traced[&Layer::Posix].nonsense, 3);
+    assert_eq!(analysis.io_time().unwrap().overall, 1.0);
+}
