@@ -5,7 +5,7 @@
 use crate::process::{self, Io, Stat};
 use crate::table::{Running, Table};
 use crate::watch::Watch;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::time::Instant;
 use tulpar_core::job::{Ending, Sample};
 use tulpar_core::live::{LiveLine, Seen};
@@ -104,7 +104,7 @@ pub(crate) fn pass(watch: &mut Watch<'_>, sampling: bool, over: &mut Vec<Running
         watch.adopt(&mut table);
         roots(&table)
     };
-    let mut trees = trees(&roots, &mut watch.buffer);
+    let mut trees = trees(&roots, &mut watch.others, &mut watch.buffer);
     watch.sharing.keep_only(|serial| trees.contains_key(&serial));
     for (serial, tree) in &mut trees {
         (tree.held, tree.known) = watch.sharing.held(*serial, tree.rss, tree.largest, &tree.pids, &mut watch.buffer);
@@ -192,25 +192,58 @@ fn roots(table: &Table) -> HashMap<i32, u32> {
     mains.chain(table.strays.iter().map(|(pid, stray)| (*pid, stray.serial))).collect()
 }
 
-fn trees(roots: &HashMap<i32, u32>, buffer: &mut Vec<u8>) -> HashMap<u32, Tree> {
-    let processes: HashMap<i32, Stat> =
-        process::all().into_iter().filter_map(|pid| Some((pid, Stat::of(pid, buffer)?))).collect();
+/// Processes that are none of ours, nor below us: most of those of a machine. They are not looked at again for a while.
+#[derive(Default)]
+pub(crate) struct Others {
+    pids: HashSet<i32>,
+    passes: u32,
+}
+
+/// A number may be given to a new process of ours; so long nobody would see it.
+const OTHERS_FOR: u32 = 8;
+
+fn trees(roots: &HashMap<i32, u32>, others: &mut Others, buffer: &mut Vec<u8>) -> HashMap<u32, Tree> {
+    others.passes += 1;
+    if others.passes.is_multiple_of(OTHERS_FOR) {
+        others.pids.clear();
+    }
+    let there = process::all();
+    let before = std::mem::take(&mut others.pids);
+    let mut processes: HashMap<i32, Stat> = HashMap::with_capacity(there.len());
+    for pid in there {
+        if before.contains(&pid) && !roots.contains_key(&pid) {
+            others.pids.insert(pid);
+        } else if let Some(stat) = Stat::of(pid, buffer) {
+            processes.insert(pid, stat);
+        }
+    }
+    let own = std::process::id() as i32;
     let page = system_number(libc::_SC_PAGESIZE);
     // Whose each process is; `None` for those that are nobody's.
     let mut owners: HashMap<i32, Option<u32>> = HashMap::with_capacity(processes.len());
     let mut trees: HashMap<u32, Tree> = HashMap::new();
     let mut path = Vec::new();
+    // What is below us and nobody's may be a task that was started a moment ago.
+    let mut below_us: HashSet<i32> = HashSet::new();
     for (pid, stat) in &processes {
         path.clear();
         let mut at = *pid;
+        // So many at the beginning of the path are below us.
+        let mut below = 0;
         let owner = loop {
             if let Some(serial) = roots.get(&at) {
                 break Some(*serial);
             }
             if let Some(owner) = owners.get(&at) {
+                if below_us.contains(&at) {
+                    below = path.len();
+                }
                 break *owner;
             }
             path.push(at);
+            if at == own {
+                below = path.len();
+            }
             match processes.get(&at) {
                 // The list is no snapshot: a pid that was reused meanwhile could close a circle.
                 Some(stat) if stat.parent > 0 && path.len() < 10_000 => at = stat.parent,
@@ -218,13 +251,19 @@ fn trees(roots: &HashMap<i32, u32>, buffer: &mut Vec<u8>) -> HashMap<u32, Tree> 
             }
         };
         owners.extend(path.iter().map(|pid| (*pid, owner)));
-        if let Some(serial) = owner {
-            let tree = trees.entry(serial).or_default();
-            tree.pids.push(*pid);
-            tree.alive += u32::from(!stat.is_over());
-            tree.rss += stat.rss_pages * page;
-            tree.largest = tree.largest.max(stat.rss_pages * page);
-            tree.ticks += stat.ticks;
+        match owner {
+            Some(serial) => {
+                let tree = trees.entry(serial).or_default();
+                tree.pids.push(*pid);
+                tree.alive += u32::from(!stat.is_over());
+                tree.rss += stat.rss_pages * page;
+                tree.largest = tree.largest.max(stat.rss_pages * page);
+                tree.ticks += stat.ticks;
+            }
+            None => {
+                below_us.extend(&path[..below]);
+                others.pids.extend(path[below..].iter().filter(|pid| processes.contains_key(pid)));
+            }
         }
     }
     trees

@@ -22,13 +22,14 @@ pub(crate) const WAKE: u64 = u64::MAX;
 /// Set in the number of a stray's descriptor; the rest is its pid.
 const STRAY: u64 = 1 << 40;
 const MEMORY_EVERY: Duration = Duration::from_millis(100);
-/// Nothing fills memory faster, in bytes a millisecond: so long as there is room, nobody needs to look.
-const MEMORY_SPEED: u64 = 4 << 20;
+/// Hardly anything fills memory faster, in bytes a millisecond: so long as there is room, nobody needs to look.
+const MEMORY_SPEED: u64 = 2 << 20;
 
 pub(crate) struct Watch<'a> {
     pub(crate) shared: &'a Shared,
     pub(crate) buffer: Vec<u8>,
     pub(crate) sharing: Sharing,
+    pub(crate) others: sample::Others,
     adopted: Adopted,
     /// Children of the main thread that are not ours, by pid and start.
     foreign: HashSet<(i32, u64)>,
@@ -45,6 +46,7 @@ pub(crate) fn run(shared: &Shared) {
         shared,
         buffer: Vec::with_capacity(4096),
         sharing: Sharing::default(),
+        others: sample::Others::default(),
         adopted: Adopted::open(),
         foreign: HashSet::new(),
         next_sample: now + shared.options.sample_every,

@@ -55,6 +55,7 @@ CREATE TABLE jobs (
 CREATE INDEX jobs_by_name ON jobs (run, name);
 CREATE INDEX jobs_by_state ON jobs
     (run, state, task_set, since, attempts, last_started, last_wall_us, last_cpu_us, last_peak_rss, name);
+CREATE INDEX jobs_by_wall ON jobs (run, last_wall_us);
 CREATE TABLE job_counts (
     run INTEGER NOT NULL,
     task_set TEXT NOT NULL,

@@ -20,8 +20,10 @@ impl Store {
         let page = "LIMIT ? OFFSET ?";
         values.push(Sql::Integer(filter.limit.map_or(-1, signed)));
         values.push(Sql::Integer(signed(filter.offset)));
-        let query = if filter.name.is_some() || (filter.sort == JobSort::Job && narrow(filter)) {
+        let query = if filter.name.is_some() || (filter.sort == JobSort::Job && is_all(filter)) {
             format!("SELECT {columns} FROM jobs WHERE {which} ORDER BY {by} {page}")
+        } else if filter.sort == JobSort::Wall && filter.descending && is_all(filter) {
+            format!("SELECT {columns} FROM jobs INDEXED BY jobs_by_wall WHERE {which} ORDER BY {by} {page}")
         } else {
             values.push(Sql::Integer(run));
             format!(
@@ -77,17 +79,20 @@ impl Store {
     }
 }
 
-/// Whether all jobs are meant: then the table itself has them in their order.
-fn narrow(filter: &JobFilter) -> bool {
+/// Whether all jobs are meant: then the table, or an index, has them in their order.
+fn is_all(filter: &JobFilter) -> bool {
     filter.states.is_empty() && filter.set.is_none() && filter.sets.is_none() && filter.contains.is_none()
 }
 
 fn condition(run: i64, filter: &JobFilter) -> (String, Vec<Sql>) {
     let mut which = "run = ?".to_owned();
     let mut values = vec![Sql::Integer(run)];
-    if !filter.states.is_empty() {
-        which += &format!(" AND state IN ({})", vec!["?"; filter.states.len()].join(", "));
-        values.extend(filter.states.iter().map(|state| Sql::Text(state.clone())));
+    // In the index, task sets come below states: with all of them named, only the jobs of the set are read.
+    let all = || rows::STATES.map(str::to_owned).to_vec();
+    let states = if filter.states.is_empty() && filter.set.is_some() { all() } else { filter.states.clone() };
+    if !states.is_empty() {
+        which += &format!(" AND state IN ({})", vec!["?"; states.len()].join(", "));
+        values.extend(states.into_iter().map(Sql::Text));
     }
     if let Some(set) = &filter.set {
         which += " AND task_set = ?";
