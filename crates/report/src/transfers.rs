@@ -56,29 +56,38 @@ fn rate(bytes: u64, wall_us: u64) -> Option<f64> {
     (wall_us > 0).then(|| bytes as f64 * 1e6 / wall_us as f64)
 }
 
+#[derive(Default)]
+struct Sum {
+    transfers: u64,
+    files: u64,
+    bytes: u64,
+    wall_us: u64,
+    retries: u64,
+}
+
 pub(crate) fn summarise(graph: &Graph, gathered: &Gathered) -> Transfers {
     let moved: Vec<&Move> = gathered.moves.iter().filter(|one| one.what != TransferKind::Remove).collect();
-    let mut pairs: BTreeMap<(u32, u32), (u64, u64, u64, u64, u64)> = BTreeMap::new();
+    let mut sums: BTreeMap<(u32, u32), Sum> = BTreeMap::new();
     for one in &moved {
-        let sum = pairs.entry((one.from, one.to)).or_default();
-        sum.0 += 1;
-        sum.1 += one.files;
-        sum.2 += one.bytes;
-        sum.3 += one.wall_us;
-        sum.4 += one.retries;
+        let sum = sums.entry((one.from, one.to)).or_default();
+        sum.transfers += 1;
+        sum.files += one.files;
+        sum.bytes += one.bytes;
+        sum.wall_us += one.wall_us;
+        sum.retries += one.retries;
     }
     let place = |place: u32| gathered.places.name(place).to_owned();
-    let mut pairs: Vec<Pair> = pairs
+    let mut pairs: Vec<Pair> = sums
         .into_iter()
-        .map(|((from, to), (transfers, files, bytes, wall_us, retries))| Pair {
+        .map(|((from, to), sum)| Pair {
             from: place(from),
             to: place(to),
-            transfers,
-            files,
-            bytes,
-            seconds: seconds(wall_us),
-            bytes_per_second: rate(bytes, wall_us),
-            retries,
+            transfers: sum.transfers,
+            files: sum.files,
+            bytes: sum.bytes,
+            seconds: seconds(sum.wall_us),
+            bytes_per_second: rate(sum.bytes, sum.wall_us),
+            retries: sum.retries,
         })
         .collect();
     pairs.sort_by(|one, other| {

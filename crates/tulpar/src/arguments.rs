@@ -46,7 +46,7 @@ pub(crate) enum Verb {
     /// Show the executable workflow: jobs, files, bytes, where each goes, and why
     Plan(PlanArguments),
     /// Run a workflow on this machine
-    Run(RunArguments),
+    Run(Box<RunArguments>),
     /// Run a workflow, or an earlier run once more, in virtual time on a modelled site
     #[command(after_help = "In place of a file, the name of a run: its plan, with its tasks as long as they took")]
     Simulate(Box<SimulateArguments>),

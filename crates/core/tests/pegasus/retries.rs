@@ -89,7 +89,7 @@ hooks: {start: date, error: [mail me, "mail {{you}}"]}
 defaults: {hooks: {end: log}}
 tasks:
   a: {run: "true", retry: {times: 3, ask: {memory: memory * 2, cpus: 2 if attempt > 1 else cpus}}}
-  b: {run: "true", hooks: {all: [one, two]}}
+  b: {run: "true", hooks: {all: [one, two], failure: three}}
 "#;
     let (read, findings) = workflow::read(text, &BTreeMap::new());
     assert_eq!(findings, []);
@@ -99,7 +99,8 @@ tasks:
         [hook(Occasion::Start, "date"), hook(Occasion::Error, "mail me"), hook(Occasion::Error, "mail {you}")];
     assert_eq!(read.hooks, expected);
     assert_eq!(read.tasks[0].settings.hooks, [hook(Occasion::End, "log")]);
-    assert_eq!(read.tasks[1].settings.hooks, [hook(Occasion::All, "one"), hook(Occasion::All, "two")]);
+    let expected = [hook(Occasion::All, "one"), hook(Occasion::All, "two"), hook(Occasion::Error, "three")];
+    assert_eq!(read.tasks[1].settings.hooks, expected);
     let asked = |what, text: &str| RetryExpression { what, text: text.into() };
     let expected = [asked(Quantity::Memory, "memory * 2"), asked(Quantity::Cores, "2 if attempt > 1 else cpus")];
     assert_eq!(read.tasks[0].settings.retry.expressions, expected);
@@ -107,13 +108,13 @@ tasks:
     let again = again.expect("a workflow");
     assert_eq!(again.hooks, read.hooks);
     assert_eq!(again.tasks[0].settings, read.tasks[0].settings);
-    let bad = "workflow: bad\ntasks: {a: {run: x, hooks: {failure: y}, retry: {ask: {memory: open(1), size: 1}}}}\n";
+    let bad = "workflow: bad\ntasks: {a: {run: x, hooks: {sorrow: y}, retry: {ask: {memory: open(1), size: 1}}}}\n";
     let (_, findings) = workflow::read(bad, &BTreeMap::new());
     let said: Vec<&str> = findings.iter().map(|finding| finding.message.as_str()).collect();
     assert_eq!(
         said,
         [
-            "`hooks` has no key `failure`",
+            "`hooks` has no key `sorrow`",
             "`open(1)` says nothing: there is no function `open`",
             "`ask` has no key `size`"
         ]

@@ -231,7 +231,7 @@ impl Writer {
     }
 
     fn span(&mut self, span: Span) {
-        if self.spans % PORTION == 0 {
+        if self.spans.is_multiple_of(PORTION) {
             if self.spans > 0 {
                 self.text.push_str("]}]}]}\n");
             }
