@@ -34,7 +34,8 @@ impl Union {
     /// Sorts and merges.
     pub fn settle(&mut self) {
         if !self.pieces.is_sorted_by(|a, b| a.1 < b.0) {
-            self.pieces.sort_unstable_by(|a, b| a.0.total_cmp(&b.0));
+            // The stable sort merges runs that are in order already, and traces come as such runs.
+            self.pieces.sort_by(|a, b| a.0.total_cmp(&b.0));
             let mut kept = 0;
             for index in 1..self.pieces.len() {
                 let piece = self.pieces[index];
@@ -78,10 +79,10 @@ impl Union {
         common
     }
 
-    /// The length of what is here and not there: for I/O and compute, the exposed I/O.
-    pub fn length_without(&mut self, other: &mut Union) -> f64 {
-        let common = self.intersection(other).length();
-        self.length() - common
+    /// The same times on a clock that is `seconds` ahead.
+    pub fn shifted(&self, seconds: f64) -> Union {
+        let pieces = self.pieces.iter().map(|(start, end)| (start + seconds, end + seconds)).collect();
+        Union { pieces, settled: self.settled }
     }
 
     /// First start and last end.
@@ -91,9 +92,28 @@ impl Union {
     }
 }
 
+/// How much I/O is hidden behind compute, in seconds.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct Overlap {
+    pub io: f64,
+    pub compute: f64,
+    /// In I/O while computing.
+    pub hidden: f64,
+    /// In I/O while nothing computes.
+    pub exposed: f64,
+}
+
+impl Overlap {
+    pub fn of(io: &mut Union, compute: &mut Union) -> Overlap {
+        let hidden = io.intersection(compute).length();
+        let (io, compute) = (io.length(), compute.length());
+        Overlap { io, compute, hidden, exposed: io - hidden }
+    }
+}
+
 #[cfg(test)]
 mod tests {
-    use super::Union;
+    use super::{Overlap, Union};
 
     fn union(pieces: &[(f64, f64)]) -> Union {
         let mut union = Union::new();
@@ -122,7 +142,11 @@ mod tests {
     fn hidden_and_exposed_add_up() {
         let (mut io, mut compute) = (union(&[(0.0, 4.0), (6.0, 8.0)]), union(&[(1.0, 2.0), (3.0, 7.0)]));
         assert_eq!(io.intersection(&mut compute).pieces(), [(1.0, 2.0), (3.0, 4.0), (6.0, 7.0)]);
-        assert_eq!(io.length_without(&mut compute), 3.0);
+        let expected = Overlap { io: 6.0, compute: 5.0, hidden: 3.0, exposed: 3.0 };
+        assert_eq!(Overlap::of(&mut io, &mut compute), expected);
+        // Four seconds earlier, most of the same I/O is over before anything computes.
+        let moved = Overlap { hidden: 1.0, exposed: 5.0, ..expected };
+        assert_eq!(Overlap::of(&mut io.shifted(-4.0), &mut compute), moved);
     }
 
     #[test]

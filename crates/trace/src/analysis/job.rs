@@ -155,11 +155,15 @@ impl Visitor for Fold<'_> {
         let analysis = &mut *self.analysis;
         let summary = analysis.traced.entry(layer).or_default();
         let column = usize::from(operation == Operation::Write);
-        for segment in segments {
-            let span = summary.add(rank, operation, segment, self.member.delay);
+        let delay = self.member.delay;
+        match layer {
             // MPI-IO's bytes are in the timeline as those of POSIX below it.
-            if let (Some(span), Layer::Posix) = (span, layer) {
-                analysis.timeline.add(rank, column, span, segment.length as f64);
+            Layer::MpiIo => summary.add(rank, operation, segments, delay, |_, _| {}),
+            Layer::Posix | Layer::Stdio => {
+                let mut row = analysis.timeline.row(rank);
+                summary.add(rank, operation, segments, delay, |span, segment| {
+                    row.add(column, span, segment.length as f64);
+                });
             }
         }
     }

@@ -64,26 +64,36 @@ impl LayerSummary {
         self.followers = [Follower::default(); 2];
     }
 
-    /// Whether a segment is one; it is folded in then.
-    pub(super) fn add(&mut self, rank: i64, operation: Operation, segment: &Segment, delay: f64) -> Option<(f64, f64)> {
-        let (start, end) = (segment.start + delay, segment.end + delay);
-        if segment.length < 0 || !start.is_finite() || !end.is_finite() || end < start {
-            self.nonsense += 1;
-            return None;
-        }
+    /// Folds segments in; `each` gets the times of those that are requests.
+    pub(super) fn add(
+        &mut self,
+        rank: i64,
+        operation: Operation,
+        segments: &[Segment],
+        delay: f64,
+        mut each: impl FnMut((f64, f64), &Segment),
+    ) {
         let (direction, follower) = match operation {
             Operation::Read => (&mut self.read, &mut self.followers[0]),
             Operation::Write => (&mut self.write, &mut self.followers[1]),
         };
-        let seconds = end - start;
-        direction.requests += 1;
-        direction.bytes = direction.bytes.saturating_add(segment.length.cast_unsigned());
-        direction.seconds += seconds;
-        direction.sizes.add(segment.length, seconds);
-        direction.latencies.add(seconds);
-        direction.times.add(start, end);
-        follower.follow(&mut direction.pattern, segment.offset, segment.length);
-        self.ranks.entry(rank).or_default().add(start, end);
-        Some((start, end))
+        let times = self.ranks.entry(rank).or_default();
+        for segment in segments {
+            let (start, end) = (segment.start + delay, segment.end + delay);
+            if segment.length < 0 || !start.is_finite() || !end.is_finite() || end < start {
+                self.nonsense += 1;
+                continue;
+            }
+            let seconds = end - start;
+            direction.requests += 1;
+            direction.bytes = direction.bytes.saturating_add(segment.length.cast_unsigned());
+            direction.seconds += seconds;
+            direction.sizes.add(segment.length, seconds);
+            direction.latencies.add(seconds);
+            direction.times.add(start, end);
+            follower.follow(&mut direction.pattern, segment.offset, segment.length);
+            times.add(start, end);
+            each((start, end), segment);
+        }
     }
 }

@@ -19,25 +19,10 @@ impl Timeline {
         Timeline { bin_width: run_time / bins as f64, bins, rows: std::collections::BTreeMap::new() }
     }
 
-    /// Column 0 is read, column 1 written. What lies beyond the run is counted into its last bin.
-    pub(super) fn add(&mut self, rank: i64, column: usize, (start, end): (f64, f64), bytes: f64) {
+    /// Where the bytes of a rank go.
+    pub(super) fn row(&mut self, rank: i64) -> Row<'_> {
         let bins = self.bins;
-        let row = self.rows.entry(rank).or_insert_with(|| vec![[0.0; 2]; bins]);
-        let bin = |time: f64| ((time / self.bin_width) as usize).min(bins - 1);
-        let (first, last) = (bin(start), bin(end));
-        if first >= last || end <= start {
-            row[first][column] += bytes;
-            return;
-        }
-        let rate = bytes / (end - start);
-        let mut left = bytes;
-        for (index, cell) in row.iter_mut().enumerate().take(last).skip(first) {
-            let piece =
-                (((index + 1) as f64 * self.bin_width - start.max(index as f64 * self.bin_width)) * rate).min(left);
-            cell[column] += piece;
-            left -= piece;
-        }
-        row[last][column] += left;
+        Row { bin_width: self.bin_width, cells: self.rows.entry(rank).or_insert_with(|| vec![[0.0; 2]; bins]) }
     }
 
     /// Read and written bytes by bin of each rank.
@@ -55,5 +40,31 @@ impl Timeline {
             }
         }
         total
+    }
+}
+
+pub(super) struct Row<'a> {
+    bin_width: f64,
+    cells: &'a mut [[f64; 2]],
+}
+
+impl Row<'_> {
+    /// Column 0 is read, column 1 written. What lies beyond the run is counted into its last bin.
+    pub(super) fn add(&mut self, column: usize, (start, end): (f64, f64), bytes: f64) {
+        let width = self.bin_width;
+        let bin = |time: f64| ((time / width) as usize).min(self.cells.len() - 1);
+        let (first, last) = (bin(start), bin(end));
+        if first >= last {
+            self.cells[first][column] += bytes;
+            return;
+        }
+        let rate = bytes / (end - start);
+        let mut left = bytes;
+        for (index, cell) in self.cells.iter_mut().enumerate().take(last).skip(first) {
+            let piece = (((index + 1) as f64 * width - start.max(index as f64 * width)) * rate).min(left);
+            cell[column] += piece;
+            left -= piece;
+        }
+        self.cells[last][column] += left;
     }
 }

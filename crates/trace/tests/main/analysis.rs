@@ -9,7 +9,7 @@ use tulpar_trace::darshan::JobSet;
 
 use crate::darshan_fixtures::PRE_RELEASE;
 use crate::generator::Recipe;
-use crate::harness::{fixtures, json};
+use crate::harness::{files, fixtures, json};
 
 fn analyse(path: &Path) -> Analysis {
     Analysis::of(&JobSet::one(path).unwrap())
@@ -153,6 +153,27 @@ fn overlapping_requests_of_threads_files_and_layers_count_once() {
 }
 
 #[test]
+fn the_processes_of_one_job_are_analysed_as_one() {
+    let Some(folder) = fixtures("darshan") else { return };
+    let mut paths = files(&folder, ".darshan");
+    paths.retain(|path| path.to_string_lossy().contains("sharma6_python"));
+    let (sets, _) = JobSet::group(&paths);
+    assert_eq!(sets.len(), 1);
+    let together = Analysis::of(&sets[0]);
+    assert!(together.damage.is_empty());
+    assert_eq!(together.processes, 4);
+    let apart: Vec<_> = paths.iter().map(|path| analyse(path)).collect();
+    let sum = |pick: fn((i64, i64)) -> i64| apart.iter().map(|analysis| pick(analysis.bytes())).sum::<i64>();
+    assert_eq!(together.bytes(), (sum(|bytes| bytes.0), sum(|bytes| bytes.1)));
+    assert!(together.bytes().0 > 0);
+    assert!(together.files.rows.values().all(|row| row.name.is_some()));
+    let most = apart.iter().map(|analysis| analysis.files.rows.len()).max().unwrap();
+    assert!(together.files.rows.len() >= most);
+    // Every worker imports the same modules: files that several processes opened are seen as such.
+    assert!(together.performance[&Layer::Posix].shared.files > 0);
+}
+
+#[test]
 fn sizes_fall_into_the_buckets_of_darshan() {
     let buckets = [0, 100, 101, 1024, 1025, 10_240, 1 << 20, (1 << 20) + 1, 1 << 30, (1 << 30) + 1].map(Sizes::bucket);
     assert_eq!(buckets, [0, 0, 1, 1, 2, 2, 4, 5, 8, 9]);
@@ -168,7 +189,7 @@ fn latencies_give_percentiles() {
     let latencies = &analysis.traced[&Layer::Posix].read.latencies;
     for (share, seconds) in [(0.5, 0.05), (0.95, 0.095), (0.99, 0.099), (1.0, 0.1)] {
         let ours = latencies.percentile(share).unwrap();
-        assert!((ours / seconds - 1.0).abs() < 0.045, "{share}: {ours}");
+        assert!((ours / seconds - 1.0).abs() < 0.032, "{share}: {ours}");
     }
     assert_eq!(latencies.count(), 1000);
 }
