@@ -123,6 +123,13 @@ export function gantt(first) {
     }
     pen.restore();
     bottom = y + top - tall;
+    if (bottom > 0) {
+      const track = tall - HEAD;
+      pen.fillStyle = soft;
+      pen.globalAlpha = 0.5;
+      pen.fillRect(width - 5, HEAD + (track * top) / (tall + bottom), 3, (track * tall) / (tall + bottom));
+      pen.globalAlpha = 1;
+    }
   }
   let bottom = 0;
 

@@ -3,7 +3,7 @@
 import { h, replace, svg } from './dom.js';
 import { counted, number, stateName } from './words.js';
 
-const BOX = { width: 178, height: 62, along: 54, across: 18, margin: 14 };
+const BOX = { width: 164, height: 62, along: 38, across: 16, margin: 14 };
 
 export function graph(choose) {
   const element = h('div', { class: 'drawing graph', tabindex: '-1' });
@@ -72,11 +72,11 @@ export function graph(choose) {
         }
       } },
       svg('title'), svg('rect', { class: 'box', width: BOX.width, height: BOX.height, rx: 7 }),
-      svg('text', { x: 10, y: 21, 'font-weight': 600 }, fit(set.name, 23)), svg('g', { class: 'parts', transform: 'translate(10 30)' }), svg('text', { class: 'soft words', x: 10, y: 54 }));
+      svg('text', { x: 10, y: 21, 'font-weight': 600 }, ending(set.name, 21)), svg('g', { class: 'parts', transform: 'translate(10 30)' }), svg('text', { class: 'soft words', x: 10, y: 54 }));
       return box;
     });
     const arrow = svg('defs', null, svg('marker', { id: 'arrow', viewBox: '0 0 8 8', refX: 5, refY: 4, markerWidth: 6, markerHeight: 6, orient: 'auto' }, svg('path', { d: 'M0 0L8 4L0 8z', fill: 'context-stroke' })));
-    const scale = Math.max(0.62, Math.min(1, (element.clientWidth || innerWidth) / width));
+    const scale = Math.max(0.8, Math.min(1, (element.clientWidth || innerWidth) / width));
     replace(element, svg('svg', { viewBox: `0 0 ${width} ${height}`, width: Math.round(width * scale), height: Math.round(height * scale), 'aria-label': 'Task sets and which wait for which' }, arrow, edges, boxes.filter(Boolean)));
     mark(marked);
   }
@@ -94,7 +94,7 @@ export function graph(choose) {
       return rect;
     }));
     const words = total === 0 ? 'not known yet' : sentence(counts, total);
-    box.querySelector('.words').textContent = fit(words, 27);
+    box.querySelector('.words').textContent = fit(words, 25);
     box.querySelector('title').textContent = `${set.name}: ${counts.map(([state, count]) => `${number(count)} ${stateName(state)}`).join(', ') || words}`;
     box.setAttribute('aria-label', box.querySelector('title').textContent);
     box.classList.toggle('bad', counts.some(([state]) => state === 'failed' || state === 'held'));
@@ -124,6 +124,8 @@ export function graph(choose) {
   return { element, update, mark, leave: () => watch.disconnect() };
 }
 
+// Long names of one workflow begin alike: their ends tell them apart.
+const ending = (text, most) => (text.length > most ? `…${text.slice(1 - most)}` : text);
 const fit = (text, most) => (text.length > most ? `${text.slice(0, most - 1)}…` : text);
 
 // Orders each rank by where its neighbours are, a few times forth and back: fewer edges cross.

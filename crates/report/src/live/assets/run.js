@@ -81,7 +81,7 @@ function headline(head, run, left) {
       fact(run.standing === 'running' ? 'runs for' : 'took', took(run, now()), { 'data-took': run.run }),
       run.standing === 'running' && left != null && fact('left', `about ${duration(left)}`),
       fact('started', run.simulated ? '' : moment(run.started)),
-      fact('workflow', `${run.workflow_name} (${run.workflow_file})`),
+      fact('workflow', run.workflow_name, { title: run.workflow_file }),
       fact('site', run.site.name),
       fact('mode', run.mode),
       fact('resumed', run.resumed > 0 && plural(run.resumed, 'time')),
@@ -95,7 +95,7 @@ export function failure(run, line) {
   const why = line.state === 'held' ? `held by the site: ${line.held ?? ''}` : ending(line);
   return h('article', { class: 'failure' },
     h('h3', null, badge(line.state, ''), link(jobPath(run.run, line.job), line.name ?? `job ${line.job}`), h('span', { class: 'soft small' }, [line.node && `on ${line.node}`, line.attempts > 1 && `${line.attempts} attempts`].filter(Boolean).join(', '))),
-    h('p', null, h('strong', null, why), line.blame && [' To blame is ', BLAME[line.blame] ?? line.blame, '.']),
+    h('p', null, h('strong', null, why), line.blame && '.', line.blame && [' To blame is ', BLAME[line.blame] ?? line.blame, '.']),
     line.stderr_tail && h('pre', { 'aria-label': 'the last lines of stderr' }, line.stderr_tail.trimEnd()),
   );
 }
@@ -120,8 +120,8 @@ function overview(body, first) {
       { title: 'longest', number: true, late: true, cell: (set) => (set.attempts ? duration(set.longest_us) : '') },
       { title: 'CPU', number: true, late: true, cell: (set) => (set.wall_us ? `${Math.round((100 * set.cpu_us) / set.wall_us)} %` : '') },
       { title: 'peak memory', number: true, late: true, cell: (set) => (set.peak_rss ? bytes(set.peak_rss) : '') },
-      { title: 'read', number: true, late: true, cell: (set) => (set.attempts ? bytes(set.read_bytes) : '') },
-      { title: 'written', number: true, late: true, cell: (set) => (set.attempts ? bytes(set.write_bytes) : '') },
+      { title: 'read', number: true, late: true, cell: (set) => (set.read_bytes ? bytes(set.read_bytes) : '') },
+      { title: 'written', number: true, late: true, cell: (set) => (set.write_bytes ? bytes(set.write_bytes) : '') },
     ],
   });
   replace(sets, rows.element);
@@ -308,7 +308,7 @@ function advice(body, run) {
     const pair = (asked, used, words) => (used == null ? (asked == null ? '' : `${words(asked)} asked`) : asked == null ? words(used) : `${words(used)} of ${words(asked)}`);
     const some = (value) => String(Number(value.toPrecision(2)));
     return [h('h2', null, 'Asked for and used'),
-      plain(['task set', 'tasks', 'cores', 'memory at most', 'GPUs', 'longest', 'write next time'], sets.map((set) => [set.task_set, number(set.tasks), pair(set.cpus_asked, set.cpus_used, some), pair(set.memory_asked, set.memory_used, bytes), set.gpus_asked > 0 ? pair(set.gpus_asked, set.gpus_used, some) : '', pair(set.time_asked, set.time_used, seconds), set.next?.length ? h('code', null, set.next.join(', ')) : h('span', { class: 'soft' }, 'as it is')])),
+      plain(['task set', 'write next time', 'cores', 'memory at most', 'GPUs', 'longest', 'tasks'], sets.map((set) => [set.task_set, set.next?.length ? h('code', null, set.next.join(', ')) : h('span', { class: 'soft' }, 'as it is'), pair(set.cpus_asked, set.cpus_used, some), pair(set.memory_asked, set.memory_used, bytes), set.gpus_asked > 0 ? pair(set.gpus_asked, set.gpus_used, some) : '', pair(set.time_asked, set.time_used, seconds), number(set.tasks)])),
       h('p', { class: 'soft small' }, 'From this run alone, with a margin; ', h('code', null, `tulpar report ${run.run}`), ' says more.')];
   });
 }
@@ -320,14 +320,22 @@ function site(body, first) {
   const ask = repeating(async () => {
     const answer = await get(api(run.run, 'nodes'));
     const busy = new Map(answer.nodes.map((node) => [node.name, node]));
-    const names = [...run.site.nodes, ...answer.nodes.filter((node) => !run.site.nodes.some((one) => one.name === node.name))];
+    const nodes = [...run.site.nodes, ...answer.nodes.filter((node) => !run.site.nodes.some((one) => one.name === node.name))];
+    const work = (node) => busy.get(node.name) ?? {};
+    const own = (node) => node.kind && node.kind !== 'queue';
+    // What no node has is no column.
+    const columns = [
+      ['running', (node) => (run.standing === 'running' && work(node).running) || ''],
+      ['ran', (node) => (work(node).ran ? number(work(node).ran) : '')],
+      ['failed', (node) => work(node).failed || ''],
+      ['busy', (node) => (work(node).busy_us ? duration(work(node).busy_us) : '')],
+      ['cores', (node) => (own(node) ? node.cpus : '')],
+      ['GPUs', (node) => node.gpus || ''],
+      ['memory', (node) => (own(node) && node.memory ? bytes(node.memory) : '')],
+    ].filter(([, cell]) => nodes.some((node) => cell(node) !== ''));
+    const name = (node) => [node.name, node.kind && node.kind !== 'node' && h('span', { class: 'soft small' }, ` ${node.kind}`)];
     replace(place, h('h2', null, run.site.name), h('p', { class: 'soft' }, plural(run.site.nodes.length + run.site.more_nodes, 'node')),
-      h('div', { class: 'wide' }, h('table', null,
-        h('thead', null, h('tr', null, ['node', 'cores', 'memory', 'GPUs', 'running', 'ran', 'failed', 'busy'].map((title, place) => h('th', { class: place ? 'n' : null }, title)))),
-        h('tbody', null, names.map((node) => {
-          const work = busy.get(node.name) ?? {};
-          return h('tr', null, h('td', null, node.name, node.kind && node.kind !== 'node' ? h('span', { class: 'soft small' }, ` ${node.kind}`) : ''), h('td', { class: 'n' }, node.kind === 'queue' ? '' : node.cpus), h('td', { class: 'n' }, node.kind === 'queue' || !node.memory ? '' : bytes(node.memory)), h('td', { class: 'n' }, node.gpus || ''), h('td', { class: 'n' }, (run.standing === 'running' && work.running) || ''), h('td', { class: 'n' }, work.ran ? number(work.ran) : ''), h('td', { class: 'n' }, work.failed || ''), h('td', { class: 'n' }, work.busy_us ? duration(work.busy_us) : ''));
-        })))));
+      plain(['node', ...columns.map(([title]) => title)], nodes.map((node) => [name(node), ...columns.map(([, cell]) => cell(node))])));
   });
   ask();
   return { update(next) { run = next; ask(); }, leave: ask.end };

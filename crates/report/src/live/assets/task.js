@@ -18,6 +18,7 @@ export function task(main, name, job) {
   const hand = h('section');
   const files = h('section');
   const story = h('section');
+  replace(why, h('p', { class: 'soft' }, 'asking the engine why …'));
   replace(main, head, failed, why, attempts, logs, samples, hand, files, story);
 
   const ask = repeating(async () => {
@@ -42,7 +43,7 @@ export function task(main, name, job) {
         fact('CPU', last?.usage?.wall_us && `${Math.round((100 * (last.usage.user_us + last.usage.system_us)) / last.usage.wall_us)} %`),
         fact('peak memory', last?.usage?.peak_rss && bytes(last.usage.peak_rss)), fact('reused from', line.reused_from && link(runPath(line.reused_from), line.reused_from))));
     replace(failed, (line.state === 'failed' || line.state === 'held') && h('article', { class: 'failure' },
-      h('p', null, h('strong', null, line.state === 'held' ? `held by the site: ${line.held ?? ''}` : ending(line)), line.blame && [' To blame is ', BLAME[line.blame] ?? line.blame, '.']),
+      h('p', null, h('strong', null, line.state === 'held' ? `held by the site: ${line.held ?? ''}` : ending(line)), line.blame && ['. To blame is ', BLAME[line.blame] ?? line.blame, '.']),
       last?.stderr_tail && h('pre', { 'aria-label': 'the last lines of stderr' }, last.stderr_tail.trimEnd())));
     table();
     figures();

@@ -88,7 +88,7 @@ export function duration(us) {
   const rest = Math.round(seconds) % 60;
   if (minutes < 60) return rest && minutes < 20 ? `${minutes} min ${rest} s` : `${minutes} min`;
   const hours = Math.floor(minutes / 60);
-  if (hours < 48) return `${hours} h ${minutes % 60} min`;
+  if (hours < 48) return minutes % 60 ? `${hours} h ${minutes % 60} min` : `${hours} h`;
   return `${Math.floor(hours / 24)} d ${hours % 24} h`;
 }
 
