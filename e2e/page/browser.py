@@ -317,14 +317,19 @@ def main():
             context = browser.new_context(viewport={"width": 1280, "height": 900})
             context.set_default_timeout(30_000)
             page = trial.watch(context.new_page())
-            weight(page, url)
-            failures_in_two_clicks(trial, page, url)
-            keys(page, url)
-            for run, count in counts:
-                many(trial, page, url, run, count)
-            lives(trial, page, url)
-            page.goto(f"{url}compare?run=galaxy-1&run=many-1")
-            page.get_by_text("Mean time of a task").wait_for()
+            try:
+                weight(page, url)
+                failures_in_two_clicks(trial, page, url)
+                keys(page, url)
+                for run, count in counts:
+                    many(trial, page, url, run, count)
+                lives(trial, page, url)
+                page.goto(f"{url}compare?run=galaxy-1&run=many-1")
+                page.get_by_text("Mean time of a task").wait_for()
+            except Exception:
+                print(f"{page.url} shows:\n{page.locator('body').inner_text()}\nits console: {trial.errors}")
+                trial.shot(page, "failed")
+                raise
             context.close()
             looks(trial, browser, url)
             trial.stop()

@@ -12,5 +12,7 @@ mod local;
 mod locations;
 #[path = "main/others.rs"]
 mod others;
+#[path = "main/pages.rs"]
+mod pages;
 #[path = "main/serving.rs"]
 mod serving;

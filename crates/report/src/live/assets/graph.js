@@ -72,7 +72,7 @@ export function graph(choose) {
         }
       } },
       svg('title'), svg('rect', { class: 'box', width: BOX.width, height: BOX.height, rx: 7 }),
-      svg('text', { x: 10, y: 21, 'font-weight': 600 }, ending(set.name, 21)), svg('g', { class: 'parts', transform: 'translate(10 30)' }), svg('text', { class: 'soft words', x: 10, y: 54 }));
+      svg('text', { x: 10, y: 21, 'font-weight': 600 }, fit(set.name, true)), svg('g', { class: 'parts', transform: 'translate(10 30)' }), svg('text', { class: 'soft words', x: 10, y: 54 }));
       return box;
     });
     const arrow = svg('defs', null, svg('marker', { id: 'arrow', viewBox: '0 0 8 8', refX: 5, refY: 4, markerWidth: 6, markerHeight: 6, orient: 'auto' }, svg('path', { d: 'M0 0L8 4L0 8z', fill: 'context-stroke' })));
@@ -94,7 +94,7 @@ export function graph(choose) {
       return rect;
     }));
     const words = total === 0 ? 'not known yet' : sentence(counts, total);
-    box.querySelector('.words').textContent = fit(words, 25);
+    box.querySelector('.words').textContent = fit(words, false);
     box.querySelector('title').textContent = `${set.name}: ${counts.map(([state, count]) => `${number(count)} ${stateName(state)}`).join(', ') || words}`;
     box.setAttribute('aria-label', box.querySelector('title').textContent);
     box.classList.toggle('bad', counts.some(([state]) => state === 'failed' || state === 'held'));
@@ -124,9 +124,17 @@ export function graph(choose) {
   return { element, update, mark, leave: () => watch.disconnect() };
 }
 
-// Long names of one workflow begin alike: their ends tell them apart.
-const ending = (text, most) => (text.length > most ? `…${text.slice(1 - most)}` : text);
-const fit = (text, most) => (text.length > most ? `${text.slice(0, most - 1)}…` : text);
+// As much of a text as a box has room for. Long names of one workflow begin alike: their ends tell them apart.
+const ruler = document.createElement('canvas').getContext('2d');
+function fit(text, name) {
+  ruler.font = name ? '600 13px system-ui, sans-serif' : '12px system-ui, sans-serif';
+  const room = BOX.width - 20;
+  if (ruler.measureText(text).width <= room) return text;
+  let length = text.length;
+  const cut = () => (name ? `…${text.slice(text.length - length)}` : `${text.slice(0, length)}…`);
+  while (length > 1 && ruler.measureText(cut()).width > room) length -= 1;
+  return cut();
+}
 
 // Orders each rank by where its neighbours are, a few times forth and back: fewer edges cross.
 function untangle(rows, edges) {

@@ -31,7 +31,7 @@ export function runs(main) {
       { title: 'failed', number: true, cell: (run) => (failures(run) > 0 ? link(runPath(run.run), badge(run.states.failed ? 'failed' : 'held', number(failures(run)))) : '') },
       { title: 'workflow', late: true, cell: (run) => run.workflow },
       { title: 'started', late: true, nowrap: true, cell: started },
-      { title: 'took', number: true, cell: (run) => h('span', { 'data-took': run.run }, took(run, now())) },
+      { title: 'took', number: true, late: true, cell: (run) => h('span', { 'data-took': run.run }, took(run, now())) },
       { title: 'tasks', number: true, late: true, cell: (run) => number(run.tasks) },
     ],
   });
@@ -40,7 +40,7 @@ export function runs(main) {
     const counts = counted(run.states, run.reused, run);
     const done = finished(counts);
     const share = run.tasks > 0 ? Math.floor((100 * done) / run.tasks) : 0;
-    return [stack(counts), h('span', { class: 'soft small' }, `${share} %`)];
+    return [stack(counts), h('span', { class: 'soft small' }, `${share} %`, h('span', { class: 'early' }, ' · ', h('span', { 'data-took': run.run }, took(run, now()))))];
   }
 
   function choose(run, box) {

@@ -17,8 +17,9 @@ export async function get(path, query, signal) {
   try {
     answer = await fetch(url, { signal, headers: { Accept: 'application/json' } });
   } catch (error) {
-    if (error.name !== 'AbortError') status(false);
-    throw error;
+    if (error.name === 'AbortError') throw error;
+    status(false);
+    throw new Error('the server does not answer');
   }
   const type = answer.headers.get('content-type') ?? '';
   if (!type.startsWith('application/json')) throw new Error((await answer.text()).trim() || `the server answered ${answer.status}`);
@@ -32,7 +33,6 @@ export const api = (run, ...more) => ['/api/runs', ...[run, ...more].map(encodeU
 
 const readers = new Set();
 let source = null;
-let first = true;
 
 // Calls with {runs, gone}, or with {again: true} when something may have been missed.
 export function listen(reader) {
@@ -58,9 +58,8 @@ function connect() {
   source = new EventSource('/api/events');
   source.addEventListener('hello', () => {
     status(true);
-    // After a pause or a restart of the server, what is shown may be old.
-    if (!first) tell({ again: true });
-    first = false;
+    // What is shown may be older than this stream: asked for before it began, or before a pause or a restart of the server.
+    tell({ again: true });
   });
   source.onmessage = (message) => tell(JSON.parse(message.data));
   const mine = source;
@@ -103,6 +102,8 @@ export function repeating(question, pace = 1000, failed = null) {
     try {
       if (!ended) await question();
     } catch (error) {
+      // A mistake of this page is no trouble of the server's.
+      if (error instanceof TypeError || error instanceof ReferenceError || error instanceof RangeError) console.error(error);
       if (error.name !== 'AbortError') failed?.(error);
     }
     // A question that takes long is asked less often.
