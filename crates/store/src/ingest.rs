@@ -10,7 +10,7 @@ use crate::project::Changes;
 use crate::rows::{self, RunRow, signed};
 use crate::{JobNames, NamesOf, Store, StoreError};
 use rusqlite::{Connection, TransactionBehavior, params};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -75,6 +75,7 @@ fn sync_all(sql: &mut Connection, runs: &Path, names: &mut NamesOf<'_>, synced: 
             samples: folder.join("samples.jsonl"),
             names: None,
             news: false,
+            left: None,
         };
         while ingest.portion(sql, names, synced)? {}
         synced.runs += u64::from(ingest.news);
@@ -132,6 +133,8 @@ struct Ingest<'a> {
     names: Option<Option<Box<dyn JobNames>>>,
     /// There was something new.
     news: bool,
+    /// Where the last portion ended, and the jobs that are in the tables since, when all of them were put there now.
+    left: Option<([i64; 3], HashSet<u32>)>,
 }
 
 #[derive(PartialEq, Eq)]
@@ -167,7 +170,7 @@ impl Ingest<'_> {
     }
 
     /// Takes in one portion, unless names are missing that nobody has asked for: then nothing has changed.
-    fn take(&self, sql: &mut Connection, synced: &mut Synced) -> Result<Option<bool>, Trouble> {
+    fn take(&mut self, sql: &mut Connection, synced: &mut Synced) -> Result<Option<bool>, Trouble> {
         let transaction = sql.transaction_with_behavior(TransactionBehavior::Immediate)?;
         // Read again: another process may have been faster.
         let mut run = match rows::read_run(&transaction, self.name)? {
@@ -189,7 +192,13 @@ impl Ingest<'_> {
             run.samples_bytes = 0;
         }
         let before = offsets(&run);
-        let mut changes = Changes::new(&transaction, run);
+        let met = match self.left.take() {
+            // Nobody else has taken in anything meanwhile.
+            Some((left, met)) if left == before => Some(met),
+            _ if before == [0; 3] => Some(HashSet::new()),
+            _ => None,
+        };
+        let mut changes = Changes::new(&transaction, run, met);
         let mut more = self.take_records(&mut changes, synced)? == Reached::Portion
             || self.take_samples(&mut changes, synced)? == Reached::Portion
             || self.take_journal(&transaction, &mut changes, synced)? == Reached::Portion;
@@ -199,11 +208,13 @@ impl Ingest<'_> {
         changes.run.tail = tail(&self.journal, changes.run.journal_bytes).map_err(reading(&self.journal))?;
         changes.run.samples_tail = tail(&self.samples, changes.run.samples_bytes).map_err(reading(&self.samples))?;
         let names = self.names.as_ref().and_then(|names| names.as_deref());
-        changes.write(names, !more)?;
+        let met = changes.write(names, !more)?;
+        let left = met.map(|met| (offsets(&changes.run), met));
         // Half a line at the end is left for the next sync.
         more &= before != offsets(&changes.run);
         drop(changes);
         transaction.commit()?;
+        self.left = left;
         Ok(Some(more))
     }
 

@@ -7,7 +7,7 @@ use crate::rows::{self, AttemptRow, JobRow, RunRow, signed};
 use crate::seen::{self, Looks};
 use crate::tallies::Tallies;
 use rusqlite::{Connection, params};
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use tulpar_core::event::{Blame, Event, Outcome, Placement, Stopping};
 use tulpar_core::ids::{AttemptId, JobId};
 use tulpar_core::job::{Ending, OutputFile, Record, Sample, Usage};
@@ -18,8 +18,8 @@ use tulpar_core::units::Timestamp;
 pub(crate) struct Changes<'a> {
     sql: &'a Connection,
     pub run: RunRow,
-    /// Nothing of this run is in the tables yet: no need to look.
-    fresh: bool,
+    /// The jobs of this run that are in the tables, where that is known: no need to look for others.
+    met: Option<HashSet<u32>>,
     jobs: HashMap<u32, JobRow>,
     attempts: HashMap<(u32, u32), AttemptRow>,
     /// Attempts that have ended since.
@@ -30,12 +30,11 @@ pub(crate) struct Changes<'a> {
 }
 
 impl<'a> Changes<'a> {
-    pub(crate) fn new(sql: &'a Connection, run: RunRow) -> Self {
-        let fresh = run.journal_bytes == 0 && run.records_bytes == 0 && run.samples_bytes == 0;
+    pub(crate) fn new(sql: &'a Connection, run: RunRow, met: Option<HashSet<u32>>) -> Self {
         Self {
             sql,
             run,
-            fresh,
+            met,
             jobs: HashMap::new(),
             attempts: HashMap::new(),
             ended: Vec::new(),
@@ -222,7 +221,8 @@ impl<'a> Changes<'a> {
         let row = match self.jobs.entry(job.0) {
             Entry::Occupied(there) => there.into_mut(),
             Entry::Vacant(place) => {
-                let known = if self.fresh { None } else { rows::read_job(self.sql, self.run.run, job.0)? };
+                let is_new = self.met.as_ref().is_some_and(|met| !met.contains(&job.0));
+                let known = if is_new { None } else { rows::read_job(self.sql, self.run.run, job.0)? };
                 place.insert(known.unwrap_or_default())
             }
         };
@@ -236,11 +236,9 @@ impl<'a> Changes<'a> {
         match self.attempts.entry((attempt.job.0, attempt.n)) {
             Entry::Occupied(there) => Ok(there.into_mut()),
             Entry::Vacant(place) => {
-                let known = if self.fresh {
-                    None
-                } else {
-                    rows::read_attempt(self.sql, self.run.run, attempt.job.0, attempt.n)?
-                };
+                let is_new = self.met.as_ref().is_some_and(|met| !met.contains(&attempt.job.0));
+                let known =
+                    if is_new { None } else { rows::read_attempt(self.sql, self.run.run, attempt.job.0, attempt.n)? };
                 Ok(place.insert(known.unwrap_or_default()))
             }
         }
@@ -250,9 +248,19 @@ impl<'a> Changes<'a> {
         outputs.iter().try_for_each(|output| rows::write_output(self.sql, self.run.run, job.0, attempt, output))
     }
 
-    /// Writes what changed, in the order of the tables. `complete`: the journal was read to its end.
-    pub(crate) fn write(&mut self, names: Option<&dyn JobNames>, complete: bool) -> rusqlite::Result<()> {
+    /// Writes what changed, in the order of the tables. `complete`: the journal was read to its end. Gives the jobs that
+    /// are in the tables, if that is known.
+    pub(crate) fn write(
+        &mut self,
+        names: Option<&dyn JobNames>,
+        complete: bool,
+    ) -> rusqlite::Result<Option<HashSet<u32>>> {
         let run = self.run.run;
+        let mut met = self.met.take();
+        if let Some(met) = &mut met {
+            met.extend(self.jobs.keys());
+            met.extend(self.attempts.keys().map(|(job, _)| *job));
+        }
         let mut jobs: Vec<_> = std::mem::take(&mut self.jobs).into_iter().collect();
         jobs.sort_unstable_by_key(|(job, _)| *job);
         for (job, row) in &mut jobs {
@@ -282,8 +290,8 @@ impl<'a> Changes<'a> {
         }
         self.tallies.write(self.sql, run)?;
         self.looks.write(self.sql, &mut self.run)?;
-        self.fresh = false;
-        rows::write_run(self.sql, &self.run)
+        rows::write_run(self.sql, &self.run)?;
+        Ok(met.filter(|_| !complete))
     }
 
     /// Jobs of the plan that no event has mentioned yet.

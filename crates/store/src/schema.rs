@@ -216,7 +216,7 @@ fn try_open(path: &Path) -> rusqlite::Result<Connection> {
     connection.pragma_update_and_check(None, "journal_mode", "wal", |_| Ok(()))?;
     // What a power loss takes from the end is read from the journals again.
     connection.pragma_update(None, "synchronous", "normal")?;
-    connection.pragma_update(None, "cache_size", -65_536)?;
+    connection.pragma_update(None, "cache_size", -262_144)?;
     connection.set_prepared_statement_cache_capacity(64);
     let version: i64 = connection.pragma_query_value(None, "user_version", |row| row.get(0))?;
     if version != VERSION {
