@@ -1,6 +1,7 @@
 //! The terminal view, on a real terminal: tmux holds it, keys are pressed, the screen is read.
 
 use super::harness::{Scene, skipped, wait_for};
+use std::io::Write;
 use std::process::Command;
 
 /// Two that work, one that fails, and two that wait: for a failure, and for a file.
@@ -69,7 +70,7 @@ impl Screen {
 impl Drop for Screen {
     fn drop(&mut self) {
         if std::thread::panicking() {
-            eprintln!("{}", self.text());
+            let _ = writeln!(std::io::stderr(), "{}", self.text());
         }
         self.tmux(&["kill-server"]);
     }
