@@ -161,7 +161,7 @@ impl<R: Read> Region<R> {
                     (consumed, produced, ended)
                 }
             };
-            let stuck = consumed == 0 && produced == 0 && !ended;
+            let stuck = consumed == 0 && produced == 0;
             if stuck && input.is_empty() {
                 return Err(Error::Truncated("a compressed stream has no end"));
             }
