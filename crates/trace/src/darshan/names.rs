@@ -11,8 +11,8 @@ use super::region::Region;
 
 /// A path is at most 4,096 bytes on Linux; HDF5 appends the name of a dataset.
 const LONGEST: usize = 64 * 1024;
-/// Paths with long common parts compress well; beyond this ratio it is a bomb.
-const RATIO: u64 = 512;
+/// Paths with long common parts compress well, but each has a hash beside it that does not: beyond this it is a bomb.
+const RATIO: u64 = 256;
 const ALWAYS: u64 = 1 << 20;
 /// What a name costs beside its text.
 const OVERHEAD: u64 = 48;

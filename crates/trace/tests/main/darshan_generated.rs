@@ -2,7 +2,7 @@
 
 use std::io::Cursor;
 
-use tulpar_trace::darshan::{Log, LustreRecord, Module, Operation, Record, Segment, Trace, Visitor, counters};
+use tulpar_trace::darshan::{Heatmap, Log, LustreRecord, Module, Operation, Record, Segment, Trace, Visitor, counters};
 
 use crate::generator::Recipe;
 use crate::harness::peak;
@@ -12,6 +12,7 @@ struct All {
     records: Vec<Record>,
     segments: Vec<(Trace, Operation, Segment)>,
     lustre: Vec<LustreRecord>,
+    heatmaps: Vec<Heatmap>,
 }
 
 impl Visitor for All {
@@ -21,6 +22,10 @@ impl Visitor for All {
 
     fn segments(&mut self, trace: &Trace, operation: Operation, segments: &[Segment]) {
         self.segments.extend(segments.iter().map(|segment| (trace.clone(), operation, *segment)));
+    }
+
+    fn heatmap(&mut self, record: &Heatmap) {
+        self.heatmaps.push(record.clone());
     }
 
     fn lustre(&mut self, record: &LustreRecord) {
@@ -177,6 +182,25 @@ fn stripes_belong_to_the_components_in_order_and_unused_ones_are_left_out() {
     let layouts = &all.lustre[0].layouts;
     assert_eq!(layouts.iter().map(|layout| layout.targets.as_slice()).collect::<Vec<_>>(), [&[5][..], &[6, 7]]);
     assert_eq!(layouts[1].pool, "flash");
+}
+
+#[test]
+fn heat_maps_that_differ_by_one_bin_are_brought_to_the_first() {
+    let mut recipe = Recipe::new("3.41");
+    let map = |rank: i64, width: f64, written: &[i64], read: &[i64]| {
+        let head = [recipe.words(&[9, rank]), recipe.floats(&[width]), recipe.words(&[written.len() as i64, 0, 0])];
+        [head.concat(), recipe.words(written), recipe.words(read)].concat()
+    };
+    let maps = [
+        map(0, 0.1, &[1, 2], &[3, 4]),
+        map(1, 0.1, &[5, 6, 7], &[8, 9, 10]),
+        map(2, 0.1, &[11], &[12]),
+        map(3, 0.2, &[13], &[14]),
+    ];
+    recipe.modules = vec![(15, 1, maps.concat())];
+    let (_, all) = read(&recipe);
+    let rows: Vec<_> = all.heatmaps.iter().map(|map| (map.written.as_slice(), map.read.as_slice())).collect();
+    assert_eq!(rows, [(&[1, 2][..], &[3, 4][..]), (&[5, 6], &[8, 9]), (&[11, 0], &[12, 0]), (&[13], &[14])]);
 }
 
 #[test]
