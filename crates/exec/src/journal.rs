@@ -157,8 +157,14 @@ fn lock(file: &File, path: &Path) -> Result<(), JournalError> {
             }
             Err(rustix::io::Errno::WOULDBLOCK) => {
                 let pid = noted_pid(&beside);
-                // A task that a dead driver was just starting holds the lock until it executes its program.
-                if pid.is_some_and(|pid| !is_there(pid)) && begun.elapsed() < LEFT_BEHIND {
+                // A task that a driver was just starting holds the lock until it executes its program, also after the
+                // driver died or, in this very process, closed the journal.
+                let patience = match pid {
+                    Some(pid) if pid == std::process::id() => LEFT_BEHIND / 10,
+                    Some(pid) if !is_there(pid) => LEFT_BEHIND,
+                    _ => Duration::ZERO,
+                };
+                if begun.elapsed() < patience {
                     std::thread::sleep(Duration::from_millis(5));
                     continue;
                 }

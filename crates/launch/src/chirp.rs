@@ -1,7 +1,7 @@
 //! How a job at a site of somebody else's tells, while it runs, how it does.
 //!
-//! On HTCondor through the starter's proxy (*Chirp*: lines of text over TCP; where and with which cookie is in a file of the
-//! scratch folder), as a note in the one event log of the run. Where the folder of the job is shared, in a file there.
+//! On HTCondor through the starter's proxy (*Chirp*: lines of text over TCP; where and with which cookie is in a file that
+//! the environment names, or of the scratch folder), as a note in the one event log of the run. Where the folder of the job is shared, in a file there.
 //! Where neither works nobody is told, and nothing else changes: all samples are in the record.
 
 use crossbeam_channel::{Receiver, Sender, bounded};
@@ -35,8 +35,10 @@ enum Way {
 impl Watchers {
     /// The way that there is from the job in this folder.
     pub(crate) fn find(folder: &Path, out: &Path, shared: bool) -> Option<Self> {
-        let scratch = std::env::var_os("_CONDOR_SCRATCH_DIR").map_or_else(|| folder.to_owned(), PathBuf::from);
-        let config = scratch.join(CONFIG);
+        let named = |name| std::env::var_os(name).map(PathBuf::from);
+        // HTCondor 25 puts it beside the scratch folder.
+        let config = named("_CONDOR_CHIRP_CONFIG")
+            .unwrap_or_else(|| named("_CONDOR_SCRATCH_DIR").as_deref().unwrap_or(folder).join(CONFIG));
         let way = if config.is_file() {
             Way::Chirp(config)
         } else if shared {
