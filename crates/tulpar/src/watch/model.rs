@@ -68,11 +68,11 @@ pub(super) struct Model {
 
 impl Model {
     pub(super) fn open(project: Project, folder: RunFolder, now: Timestamp) -> Result<Self, Failure> {
-        let samples = Samples::new(&folder.path.join("samples.jsonl"));
+        let samples = Samples::new(folder.samples());
         let mut gathered = Gathered::default();
         let run = replay::open_with(folder, |engine, entry| gathered.note(engine, entry))?;
         let mut model = Self { project, run, gathered, samples, now, forecast: None, columns: None };
-        model.samples.advance();
+        model.look_at_samples();
         Ok(model)
     }
 
@@ -81,8 +81,14 @@ impl Model {
         self.now = now;
         let gathered = &mut self.gathered;
         self.run.advance(|engine, entry| gathered.note(engine, entry))?;
-        self.samples.advance();
+        self.look_at_samples();
         Ok(())
+    }
+
+    fn look_at_samples(&mut self) {
+        let engine = &self.run.engine;
+        self.samples
+            .advance(|attempt| engine.state(attempt.job).is_live() && engine.attempts(attempt.job) == attempt.n);
     }
 
     pub(super) fn engine(&self) -> &Engine {

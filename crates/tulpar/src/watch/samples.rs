@@ -1,28 +1,19 @@
 //! What running attempts use, from the file that grows while they run. A line that is no sample is passed over.
 
-use serde::Deserialize;
 use std::collections::BTreeMap;
-use std::fs::File;
-use std::io::{Read, Seek, SeekFrom};
-use std::path::{Path, PathBuf};
-use tulpar_core::ids::{AttemptId, JobId};
+use std::path::PathBuf;
+use tulpar_core::ids::AttemptId;
 use tulpar_core::job::Sample;
+use tulpar_core::live::Seen;
+use tulpar_exec::live::LiveReader;
 
 /// For the charts of one attempt.
 const MOST: usize = 600;
-
-#[derive(Deserialize)]
-struct Line {
-    job: JobId,
-    n: u32,
-    #[serde(flatten)]
-    sample: Sample,
-}
+/// When more attempts than this were seen, those that have ended are forgotten.
+const MOST_ATTEMPTS: usize = 2000;
 
 pub(super) struct Samples {
-    path: PathBuf,
-    offset: u64,
-    rest: Vec<u8>,
+    file: LiveReader,
     of: BTreeMap<AttemptId, Vec<Sample>>,
 }
 
@@ -39,19 +30,16 @@ pub(super) struct Rate {
 }
 
 impl Samples {
-    pub(super) fn new(path: &Path) -> Self {
-        Self { path: path.to_owned(), offset: 0, rest: Vec::new(), of: BTreeMap::new() }
+    pub(super) fn new(path: PathBuf) -> Self {
+        Self { file: LiveReader::at(path), of: BTreeMap::new() }
     }
 
-    pub(super) fn advance(&mut self) {
-        let Ok(mut file) = File::open(&self.path) else { return };
-        let read = file.seek(SeekFrom::Start(self.offset)).and_then(|_| file.read_to_end(&mut self.rest));
-        self.offset += read.unwrap_or(0) as u64;
-        let Some(end) = self.rest.iter().rposition(|byte| *byte == b'\n') else { return };
-        let after = self.rest.split_off(end + 1);
-        for line in std::mem::replace(&mut self.rest, after).split(|byte| *byte == b'\n') {
-            let Ok(Line { job, n, sample }) = serde_json::from_slice(line) else { continue };
-            let list = self.of.entry(AttemptId { job, n }).or_default();
+    /// Takes in what is new; a file that cannot be read now is read at the next look.
+    pub(super) fn advance(&mut self, goes_on: impl Fn(AttemptId) -> bool) {
+        for line in self.file.news().unwrap_or_default() {
+            let attempt = line.attempt();
+            let Seen::Running(sample) = line.seen else { continue };
+            let list = self.of.entry(attempt).or_default();
             if list.len() == MOST {
                 // Every second one goes, as in the record.
                 let mut position = 0;
@@ -61,6 +49,9 @@ impl Samples {
                 });
             }
             list.push(sample);
+        }
+        if self.of.len() > MOST_ATTEMPTS {
+            self.of.retain(|attempt, _| goes_on(*attempt));
         }
     }
 
