@@ -24,23 +24,24 @@ fn scene_with_data() -> (Scene, String) {
     (scene, data)
 }
 
-/// 500 MB, 100 MB read twice, three seconds of CPU in four children and one in their parent, which needs part of it to do
+/// 500 MB, 100 MB read twice, three seconds of CPU in four children and two in their parent, which needs part of it to do
 /// the rest; beside that, what five processes are before they do anything.
 fn assert_known(usage: &Usage) {
     assert!(close_to(usage.peak_rss, 500 * MB, 80 * MB), "{}", usage.peak_rss);
-    assert!(close_to(cpu_ms(usage), 4000, 50), "{}", cpu_ms(usage));
+    assert!(close_to(cpu_ms(usage), 5000, 50), "{}", cpu_ms(usage));
     assert!(close_to(usage.read_bytes, 200 * MB, MB), "{}", usage.read_bytes);
 }
 
 fn assert_seen(sample: &Sample) {
     assert!(close_to(sample.rss, 500 * MB, 80 * MB), "{}", sample.rss);
-    assert!(close_to(sample.cpu_us / 1000, 4000, 50), "{}", sample.cpu_us);
+    assert!(close_to(sample.cpu_us / 1000, 5000, 50), "{}", sample.cpu_us);
     assert!(close_to(sample.read_bytes, 200 * MB, MB), "{}", sample.read_bytes);
 }
 
-/// The kernel counts CPU time in hundredths of a second, twice a process, and rounds down.
+/// The kernel counts CPU time in hundredths of a second, twice a process, and rounds down. The two seconds of the parent are
+/// more than its memory and its reads cost on the slowest machine, so both are behind it by then.
 fn all_is_used(sample: &Sample) -> bool {
-    sample.cpu_us >= 3_850_000
+    sample.cpu_us >= 4_850_000
 }
 
 #[test]
@@ -48,7 +49,7 @@ fn memory_cpu_of_children_and_reads_are_measured() {
     let (mut scene, data) = scene_with_data();
     let go = scene.fifo("go");
     let children = ["child:cpu:750"; 4].join(" ");
-    scene.launch(task(&format!("{children} memory:500 read:{data} read:{data} cpu:1000 join wait:{}", go.0.display())));
+    scene.launch(task(&format!("{children} memory:500 read:{data} read:{data} cpu:2000 join wait:{}", go.0.display())));
     let seen = scene.see(all_is_used);
     assert_seen(&seen);
     go.open();
@@ -68,7 +69,7 @@ fn a_daemon_that_left_its_session_and_lost_its_parent_is_measured_too() {
     // The main process waits until the daemon, long orphaned, has ended its work and opened the pipe.
     let children = ["child:cpu:750"; 4].join("+");
     let daemon =
-        format!("daemon:{children}+memory:500+read:{data}+read:{data}+cpu:1000+join+wait:{}", done.0.display());
+        format!("daemon:{children}+memory:500+read:{data}+read:{data}+cpu:2000+join+wait:{}", done.0.display());
     scene.launch(task(&format!("{daemon} wait:{}", go.0.display())));
     assert_seen(&scene.see(all_is_used));
     done.open();
@@ -85,7 +86,7 @@ fn a_tree_that_is_killed_is_measured_all_the_same() {
     // Its children outlive it, and are ended with it.
     let child = format!("child:cpu:750+wait:{}", never.0.display());
     let children = [child.as_str(); 4].join(" ");
-    scene.launch(task(&format!("{children} memory:500 read:{data} read:{data} cpu:1000 wait:{} kill", go.0.display())));
+    scene.launch(task(&format!("{children} memory:500 read:{data} read:{data} cpu:2000 wait:{} kill", go.0.display())));
     assert_seen(&scene.see(all_is_used));
     go.open();
     let (_, report) = scene.ended();
