@@ -13,6 +13,7 @@ mod export;
 mod forecast;
 mod gather;
 mod html;
+pub mod io;
 mod kinds;
 mod ledger;
 pub mod live;

@@ -4,9 +4,11 @@
 //! It knows nothing of workflows, runs, terminals and pages, and no other Tulpar crate.
 
 pub mod analysis;
+pub mod collect;
 pub mod darshan;
 mod gzip;
 pub mod interval;
 pub mod profile;
 mod protobuf;
+pub mod report;
 pub mod tensorboard;

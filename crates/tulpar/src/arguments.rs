@@ -7,7 +7,7 @@ use crate::prediction::PredictArguments;
 use crate::reporting::{ExportArguments, ReportArguments, StatsArguments};
 use crate::scheduling::{SchedulingArguments, SeveralArguments};
 use crate::simulation::SimulateArguments;
-use crate::verbs::DrillArguments;
+use crate::verbs::{DrillArguments, Io};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use std::path::PathBuf;
 
@@ -91,6 +91,9 @@ pub(crate) enum Verb {
     Sites(SitesArguments),
     /// Copy files between folders, servers and object stores, with checks
     Transfer(TransferArguments),
+    /// Say what programs read and wrote, and what that cost
+    #[command(subcommand)]
+    Io(Io),
     /// Show the runs of this folder in a browser, live
     Serve(ServeArguments),
     /// Share a folder over HTTP, for staging

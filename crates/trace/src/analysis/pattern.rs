@@ -15,7 +15,7 @@ impl Pattern {
         self.accesses.saturating_sub(self.sequential)
     }
 
-    pub(super) fn extend(&mut self, other: Pattern) {
+    pub(crate) fn extend(&mut self, other: Pattern) {
         self.accesses = self.accesses.saturating_add(other.accesses);
         self.sequential = self.sequential.saturating_add(other.sequential);
         self.consecutive = self.consecutive.saturating_add(other.consecutive);

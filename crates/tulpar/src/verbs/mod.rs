@@ -14,6 +14,7 @@ mod foreign;
 mod gc;
 mod hand_over;
 mod import;
+mod io;
 mod lineage;
 mod lint;
 mod logs;
@@ -37,6 +38,7 @@ mod together;
 mod transfer;
 
 pub(crate) use drill::DrillArguments;
+pub(crate) use io::Io;
 pub(crate) use report::run_report;
 pub(crate) use runs::standing;
 pub(crate) use simulate::site::model as modelled;
@@ -78,6 +80,7 @@ pub(crate) fn run(arguments: Arguments) -> Result<ExitCode, Failure> {
         Verb::Gc(gc) => gc::gc(folder, &gc),
         Verb::Sites(sites) => sites::sites(folder, &sites),
         Verb::Transfer(transfer) => transfer::transfer(folder, &transfer),
+        Verb::Io(verb) => io::io(folder, &verb),
         Verb::Serve(serve) => serve::serve(folder, &serve),
         Verb::Share(share) => share::share(folder, &share),
         Verb::Drive { run, launch } => run::drive_detached(folder, &run, &launch),

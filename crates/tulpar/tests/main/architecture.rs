@@ -10,10 +10,10 @@ const EDGES: [(&str, &[&str]); 9] = [
     ("launch", &["core", "transfer"]),
     ("exec", &["core", "launch", "transfer"]),
     ("store", &["core"]),
-    ("report", &["core"]),
+    ("report", &["core", "trace"]),
     ("trace", &[]),
     ("transfer", &[]),
-    ("tulpar", &["core", "exec", "launch", "report", "sim", "store", "transfer"]),
+    ("tulpar", &["core", "exec", "launch", "report", "sim", "store", "trace", "transfer"]),
 ];
 
 #[test]

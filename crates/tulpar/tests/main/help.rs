@@ -32,6 +32,8 @@ fn the_help_of_every_verb_is_as_it_was() {
         "gc",
         "sites",
         "transfer",
+        "io",
+        "io report",
         "serve",
         "share",
         "schema",
