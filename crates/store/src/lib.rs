@@ -7,7 +7,9 @@
 
 mod answers;
 mod ask;
+mod bars;
 mod ingest;
+mod kept;
 mod lines;
 mod page;
 mod project;
@@ -21,8 +23,10 @@ pub use answers::{
     AttemptAnswer, JobAnswer, JobFilter, JobSort, LiveAnswer, OutputAnswer, Producer, RunAnswer, SetSummary, Spread,
     StoryEvent, TransferAnswer, UsageColumn, Wanted,
 };
+pub use bars::Bars;
 pub use ingest::Synced;
-pub use page::{Bars, Cells, JobLine, letter};
+pub use kept::Kept;
+pub use page::{Cells, JobLine, letter};
 
 use rusqlite::Connection;
 use std::io;

@@ -3,6 +3,7 @@
 //! What has to be asked about every job is asked in one statement and given as columns, because a page refetches it
 //! while the run goes on.
 
+use crate::bars::Names;
 use crate::{Store, StoreError};
 use rusqlite::types::ValueRef;
 use rusqlite::{Row, params};
@@ -58,24 +59,10 @@ pub struct Cells {
     pub jobs: Vec<u32>,
     /// One letter each: [`letter`].
     pub states: String,
-    pub sets: Vec<Option<String>>,
-}
-
-/// Attempts that started: columns of equal length. Times are microseconds since 1970.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct Bars {
-    pub seq: u64,
-    pub jobs: Vec<u32>,
-    pub n: Vec<u32>,
-    pub started: Vec<u64>,
-    /// 0 while it runs.
-    pub ended: Vec<u64>,
-    /// Positions of their first nodes at the site.
-    pub nodes: Vec<u32>,
-    pub hosts: Vec<Option<String>>,
-    pub sets: Vec<Option<String>>,
-    /// `d` ended well, `f` did not, `r` runs.
-    pub states: String,
+    /// Positions in `names`.
+    pub sets: Vec<u32>,
+    /// Task sets; none where the plan does not say.
+    pub names: Vec<Option<String>>,
 }
 
 /// One letter for a state: those of the table `jobs`, and `u` for what was reused.
@@ -126,34 +113,16 @@ impl Store {
         );
         self.answer(|sql| {
             let mut cells = Cells { seq, ..Cells::default() };
+            let mut names = Names::default();
             let mut statement = sql.prepare_cached(&query)?;
             let mut rows = statement.query(params![run, after.map(signed), known])?;
             while let Some(row) = rows.next()? {
                 cells.jobs.push(row.get(0)?);
                 cells.states.push(letter(row.get_ref(1)?.as_str()?, row.get(2)?));
-                cells.sets.push(row.get(3)?);
+                cells.sets.push(names.place(row.get_ref(3)?.as_str_or_null()?));
             }
+            cells.names = names.list;
             Ok(cells)
-        })
-    }
-
-    /// Every attempt that started; or, after an event, those of the jobs that later ones touched.
-    pub fn bars(&self, run: &str, after: Option<u64>) -> Result<Bars, StoreError> {
-        let (run, seq) = self.number_and_seq(run)?;
-        let query = format!(
-            "SELECT attempts.job, n, started, ended, placement, host, ending, code, task_set \
-             FROM attempts JOIN jobs USING (run, job) WHERE run = ?1 AND started IS NOT NULL AND {} \
-             ORDER BY attempts.job, n",
-            changed("attempts.job", "")
-        );
-        self.answer(|sql| {
-            let mut bars = Bars { seq, ..Bars::default() };
-            let mut statement = sql.prepare_cached(&query)?;
-            let mut rows = statement.query(params![run, after.map(signed)])?;
-            while let Some(row) = rows.next()? {
-                bars.push(row)?;
-            }
-            Ok(bars)
         })
     }
 
@@ -174,14 +143,14 @@ impl Store {
         self.number_and_seq(name).map(|(run, _)| run)
     }
 
-    fn number_and_seq(&self, name: &str) -> Result<(i64, u64), StoreError> {
+    pub(crate) fn number_and_seq(&self, name: &str) -> Result<(i64, u64), StoreError> {
         let row = self.row(name)?;
         Ok((row.run, row.last_seq.unsigned_abs()))
     }
 }
 
 /// Jobs that an event after `?2` touched; all of them when that is NULL.
-fn changed(column: &str, or: &str) -> String {
+pub(crate) fn changed(column: &str, or: &str) -> String {
     format!("(?2 IS NULL OR {column} IN (SELECT job FROM events WHERE run = ?1 AND seq > ?2 AND job IS NOT NULL) {or})")
 }
 
@@ -226,39 +195,18 @@ fn line_from(row: &Row<'_>) -> rusqlite::Result<JobLine> {
 /// Of a placement only what a bar shows.
 #[derive(Default, serde::Deserialize)]
 #[serde(default)]
-struct Placed {
-    nodes: Vec<PlacedNode>,
+pub(crate) struct Placed {
+    pub(crate) nodes: Vec<PlacedNode>,
 }
 
 #[derive(Default, serde::Deserialize)]
 #[serde(default)]
-struct PlacedNode {
-    node: u32,
+pub(crate) struct PlacedNode {
+    pub(crate) node: u32,
 }
 
-fn parsed<T: Default + serde::de::DeserializeOwned>(value: ValueRef<'_>) -> T {
+pub(crate) fn parsed<T: Default + serde::de::DeserializeOwned>(value: ValueRef<'_>) -> T {
     value.as_str().ok().and_then(|text| serde_json::from_str(text).ok()).unwrap_or_default()
-}
-
-impl Bars {
-    fn push(&mut self, row: &Row<'_>) -> rusqlite::Result<()> {
-        self.jobs.push(row.get(0)?);
-        self.n.push(row.get(1)?);
-        self.started.push(unsigned(row, 2)?.unwrap_or(0));
-        self.ended.push(unsigned(row, 3)?.unwrap_or(0));
-        let placed: Placed = parsed(row.get_ref(4)?);
-        self.nodes.push(placed.nodes.first().map_or(0, |share| share.node));
-        self.hosts.push(row.get(5)?);
-        let ending: Option<&str> = row.get_ref(6)?.as_str_or_null()?;
-        let code: Option<i32> = row.get(7)?;
-        self.states.push(match (ending, code) {
-            (None, _) => 'r',
-            (Some("exit"), Some(0)) => 'd',
-            _ => 'f',
-        });
-        self.sets.push(row.get(8)?);
-        Ok(())
-    }
 }
 
 #[cfg(test)]

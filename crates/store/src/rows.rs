@@ -398,9 +398,18 @@ pub(crate) fn write_transfer(
 
 /// Everything of a run but its line in `runs`.
 pub(crate) fn remove(sql: &Connection, run: i64) -> rusqlite::Result<()> {
-    for table in
-        ["jobs", "job_counts", "task_sets", "attempts", "samples", "usage_over_time", "outputs", "transfers", "events"]
-    {
+    for table in [
+        "jobs",
+        "job_counts",
+        "task_sets",
+        "attempts",
+        "samples",
+        "usage_over_time",
+        "outputs",
+        "transfers",
+        "events",
+        "kept",
+    ] {
         sql.execute(&format!("DELETE FROM {table} WHERE run = ?1"), [run])?;
     }
     Ok(())

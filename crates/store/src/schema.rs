@@ -5,7 +5,7 @@ use std::path::Path;
 use std::time::Duration;
 
 /// Counted up whenever a table or the meaning of a column changes; an older store is then made anew.
-pub(crate) const VERSION: i64 = 2;
+pub(crate) const VERSION: i64 = 3;
 
 const TABLES: &str = "
 CREATE TABLE runs (
@@ -190,6 +190,13 @@ CREATE TABLE events (
     PRIMARY KEY (run, seq)
 ) WITHOUT ROWID;
 CREATE INDEX events_by_job ON events (run, job, seq) WHERE job IS NOT NULL;
+CREATE TABLE kept (
+    run INTEGER NOT NULL,
+    what TEXT NOT NULL,
+    seq INTEGER NOT NULL,
+    body BLOB NOT NULL,
+    PRIMARY KEY (run, what)
+);
 ";
 
 pub(crate) fn open(path: &Path) -> rusqlite::Result<Connection> {

@@ -5,11 +5,14 @@
 use crate::history::attempt_folder;
 use crate::replay::Replayed;
 use serde::Serialize;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use tulpar_core::engine::State;
-use tulpar_core::ids::{AttemptId, JobId};
-use tulpar_core::job::{CommandLine, InputFiles, JobSpec, ScriptWork};
+use tulpar_core::ids::{AttemptId, Digest, JobId};
+use tulpar_core::job::{CommandLine, InputFile, InputFiles, JobSpec, OutputSpec, ScriptWork, Source};
+use tulpar_core::plan::member_spec;
+use tulpar_core::workflow::planned::{Cluster, MemberInput, MemberSource};
+use tulpar_core::workflow::{OutputKind, Value};
 use tulpar_exec::driver::path_of;
 use tulpar_exec::folder::Project;
 
@@ -20,6 +23,9 @@ pub(crate) struct ByHand {
     pub(crate) lines: Vec<String>,
 }
 
+/// Where files that an earlier task of a cluster makes will be, by the paths under which a later one sees them.
+type Made = BTreeMap<String, String>;
+
 /// For a job whose inputs are there; none for work on files alone, and while its inputs are being made.
 pub(crate) fn of(project: &Project, replayed: &Replayed, job: JobId) -> Option<ByHand> {
     let engine = &replayed.engine;
@@ -28,9 +34,10 @@ pub(crate) fn of(project: &Project, replayed: &Replayed, job: JobId) -> Option<B
     }
     let attempt = AttemptId { job, n: engine.attempts(job).max(1) };
     let spec = engine.spec_context().spec(attempt, 0, engine.request(job), "by-hand", Vec::new()).ok()?;
-    if let Some(ScriptWork::Operation(_) | ScriptWork::Cluster { .. }) = spec.script.as_ref().map(|script| &script.work)
-    {
-        return None;
+    match spec.script.as_ref().map(|script| &script.work) {
+        Some(ScriptWork::Operation(_)) => return None,
+        Some(ScriptWork::Cluster { cluster, params }) => return Some(tasks(project, &spec, cluster, params)),
+        Some(ScriptWork::Command) | None => {}
     }
     let sandbox = attempt_folder(&replayed.folder, attempt).join("work");
     let mut lines = Vec::new();
@@ -40,7 +47,7 @@ pub(crate) fn of(project: &Project, replayed: &Replayed, job: JobId) -> Option<B
     } else {
         let folder = format!("by-hand-{}.{}", job.0, attempt.n);
         lines.push(format!("mkdir {folder} && cd {folder}"));
-        show_inputs(project, &spec.inputs, &mut lines);
+        show_inputs(project, &spec.inputs, &Made::new(), &mut lines);
         "In a new folder, with links to the very files that it was given."
     };
     let mut note = note.to_owned();
@@ -50,7 +57,75 @@ pub(crate) fn of(project: &Project, replayed: &Replayed, job: JobId) -> Option<B
     Some(ByHand { note, lines })
 }
 
-fn show_inputs(project: &Project, inputs: &[InputFiles], lines: &mut Vec<String>) {
+/// The tasks of a cluster, each in a folder of its own, one after another.
+fn tasks(project: &Project, job: &JobSpec, cluster: &Cluster, params: &BTreeMap<String, Value>) -> ByHand {
+    let folder = format!("by-hand-{}.{}", job.attempt.job.0, job.attempt.n);
+    let mut lines = vec![format!("mkdir {folder} && cd {folder}")];
+    let mut note = format!(
+        "Its {} tasks one after another, each in a new folder, with links to the very files that it was given.",
+        cluster.members.len()
+    );
+    let mut outputs: Vec<Vec<OutputSpec>> = Vec::new();
+    for (index, member) in cluster.members.iter().enumerate() {
+        let number = index + 1;
+        let mut made = Made::new();
+        let given = member.inputs.iter().map(|input| given(job, input, &outputs, &mut made));
+        let spec = given
+            .collect::<Option<Vec<InputFiles>>>()
+            .and_then(|inputs| member_spec(member, params, inputs, job.attempt, &job.node, job.gpus.clone()).ok());
+        let Some(spec) = spec else {
+            lines.push(format!(
+                "# {}: takes files whose names are known only when the others have run",
+                member.task.name
+            ));
+            note.push_str(" They end where names of files are known only when the tasks before have run.");
+            break;
+        };
+        // A failure ends all of it, and the shell that it is typed into goes on.
+        if index > 0
+            && let Some(last) = lines.last_mut()
+        {
+            last.push_str(" &&");
+        }
+        lines.push(format!("# {} ({number} of {})", member.task.name, cluster.members.len()));
+        lines.push("( set -e".to_owned());
+        lines.push(format!("mkdir {number} && cd {number}"));
+        show_inputs(project, &spec.inputs, &made, &mut lines);
+        variables(&spec, &mut lines, &mut note);
+        enter(project.root(), &spec, &mut lines);
+        lines.push(command(project.root(), &spec));
+        lines.push(")".to_owned());
+        outputs.push(spec.outputs);
+    }
+    ByHand { note, lines }
+}
+
+/// The files of an input of a cluster's task. None where only running those before it tells their names.
+fn given(job: &JobSpec, input: &MemberInput, outputs: &[Vec<OutputSpec>], made: &mut Made) -> Option<InputFiles> {
+    let mut files = Vec::new();
+    for source in &input.from {
+        match source {
+            MemberSource::Input(position) => files.extend(job.inputs.get(*position as usize)?.files.iter().cloned()),
+            MemberSource::Made { member, output } => {
+                let output = outputs.get(*member as usize)?.get(*output as usize)?;
+                if output.kind != OutputKind::File {
+                    return None;
+                }
+                let up = "../".repeat(output.path.matches('/').count() + 1);
+                made.insert(output.path.clone(), format!("{up}{}/{}", member + 1, output.path));
+                files.push(InputFile {
+                    path: output.path.clone(),
+                    source: Source::Object,
+                    size: 0,
+                    digest: Digest([0; 32]),
+                });
+            }
+        }
+    }
+    Some(InputFiles { name: input.name.clone(), files: files.into(), list: None })
+}
+
+fn show_inputs(project: &Project, inputs: &[InputFiles], made: &Made, lines: &mut Vec<String>) {
     let files = || inputs.iter().flat_map(|input| input.files.iter());
     let lists = inputs.iter().filter_map(|input| input.list.as_deref());
     let folder_of = |path: &str| path.rsplit_once('/').map(|(folder, _)| quoted(folder));
@@ -61,7 +136,8 @@ fn show_inputs(project: &Project, inputs: &[InputFiles], lines: &mut Vec<String>
     let mut shown = BTreeSet::new();
     for file in files() {
         if shown.insert(&file.path) {
-            let source = path_of(project, file).display().to_string();
+            let known = || path_of(project, file).display().to_string();
+            let source = made.get(&file.path).cloned().unwrap_or_else(known);
             lines.push(format!("ln -s {} {}", quoted(&source), quoted(&file.path)));
         }
     }
@@ -78,7 +154,10 @@ fn variables(spec: &JobSpec, lines: &mut Vec<String>, note: &mut String) {
     lines.push(format!("export OMP_NUM_THREADS={threads}"));
     lines.extend(spec.variables.iter().map(|(name, value)| format!("export {name}={}", quoted(value))));
     if !spec.secrets.is_empty() {
-        note.push_str(&format!(" Set its secrets yourself: {}.", spec.secrets.join(", ")));
+        let secrets = format!(" Set its secrets yourself: {}.", spec.secrets.join(", "));
+        if !note.contains(&secrets) {
+            note.push_str(&secrets);
+        }
     }
 }
 

@@ -7,8 +7,9 @@ use std::path::PathBuf;
 use tulpar_core::event::{Because, Blame, Event, Placement, Reason};
 use tulpar_core::ids::{AttemptId, JobId};
 use tulpar_core::resources::Request;
+use tulpar_core::site::Node;
 use tulpar_exec::folder::RunFolder;
-use tulpar_exec::journal;
+use tulpar_exec::journal::{self, Entry};
 
 #[derive(Default)]
 pub(crate) struct History {
@@ -25,13 +26,14 @@ pub(crate) struct History {
 pub(crate) fn of(replayed: &Replayed, job: JobId) -> Result<History, Failure> {
     let mut history = History::default();
     let path = replayed.folder.journal();
+    let nodes = &replayed.engine.plan().site.nodes;
     if path.exists() {
         journal::read_about(
             &path,
             |other| other == job,
             |entry| {
                 if entry.event.job() == Some(job) {
-                    history.note(replayed, Moment(entry.at), &entry.event);
+                    history.note(nodes, Moment(entry.at), &entry.event);
                 }
             },
         )?;
@@ -39,13 +41,20 @@ pub(crate) fn of(replayed: &Replayed, job: JobId) -> Result<History, Failure> {
     Ok(history)
 }
 
+/// The same from the events that are about it, whoever has kept them.
+pub(crate) fn told<'e>(nodes: &[Node], entries: impl IntoIterator<Item = &'e Entry>) -> History {
+    let mut history = History::default();
+    entries.into_iter().for_each(|entry| history.note(nodes, Moment(entry.at), &entry.event));
+    history
+}
+
 impl History {
-    fn note(&mut self, replayed: &Replayed, at: Moment, event: &Event) {
+    fn note(&mut self, nodes: &[Node], at: Moment, event: &Event) {
         match event {
             Event::Missed { reason, .. } => self.reason = Some(reason.clone()),
             Event::Reused { run, .. } => self.reused = Some(run.clone()),
             Event::Submitted { attempt, request, placement, variant, .. } => {
-                let view = AttemptView { variant: *variant, ..submitted(replayed, *attempt, request, placement) };
+                let view = AttemptView { variant: *variant, ..submitted(nodes, *attempt, request, placement) };
                 self.attempts.push(view);
             }
             Event::Started { attempt } => {
@@ -81,8 +90,7 @@ impl History {
     }
 }
 
-fn submitted(replayed: &Replayed, attempt: AttemptId, request: &Request, placement: &Placement) -> AttemptView {
-    let nodes = &replayed.engine.plan().site.nodes;
+fn submitted(nodes: &[Node], attempt: AttemptId, request: &Request, placement: &Placement) -> AttemptView {
     let names: Vec<&str> =
         placement.nodes.iter().filter_map(|share| Some(nodes.get(share.node.index())?.name.as_str())).collect();
     let gpus = placement

@@ -5,7 +5,7 @@ use serde::Serialize;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 use tulpar_core::plan::Plan;
-use tulpar_core::site::NodeKind;
+use tulpar_core::site::{Node, NodeKind};
 use tulpar_exec::folder::{Project, RunFolder, SavedRun};
 use tulpar_report::live::{self, SetGraph};
 
@@ -35,6 +35,8 @@ pub(super) struct SiteFacts {
     pub(super) name: String,
     pub(super) nodes: Vec<NodeFacts>,
     pub(super) more_nodes: usize,
+    #[serde(skip)]
+    pub(super) all: Vec<Node>,
 }
 
 #[derive(Serialize)]
@@ -79,7 +81,7 @@ impl RunFacts {
         let graph = live::set_graph(plan);
         let names = plan.workflow.tasks.iter().map(|task| task.name.clone());
         let kinds = names.zip(graph.of.iter().copied()).collect();
-        let node = |node: &tulpar_core::site::Node| NodeFacts {
+        let node = |node: &Node| NodeFacts {
             name: node.name.clone(),
             kind: match node.kind {
                 NodeKind::Queue(_) => "queue",
@@ -99,6 +101,7 @@ impl RunFacts {
                 name: plan.site.name.clone(),
                 nodes: plan.site.nodes.iter().take(MOST_NODES).map(node).collect(),
                 more_nodes: plan.site.nodes.len().saturating_sub(MOST_NODES),
+                all: plan.site.nodes.clone(),
             },
             graph,
             kinds,

@@ -1,10 +1,8 @@
 //! The jobs of a run: one screen of them, or all of them as columns for what is drawn.
 
-use super::facts::RunFacts;
 use super::runs::complete;
 use super::{Given, Page, Trouble, json};
 use serde::Serialize;
-use std::collections::HashMap;
 use tulpar_core::ids::JobId;
 use tulpar_store::{JobFilter, JobLine, JobSort};
 use tulpar_transfer::Asked;
@@ -30,23 +28,6 @@ struct CellsView {
     kinds: Vec<(i64, u32)>,
 }
 
-#[derive(Serialize)]
-struct TimelineView {
-    seq: u64,
-    /// Microseconds; all times are counted from here.
-    from: u64,
-    jobs: Vec<u32>,
-    n: Vec<u32>,
-    start: Vec<u64>,
-    /// -1 while it runs.
-    end: Vec<i64>,
-    states: String,
-    kinds: Vec<i64>,
-    /// Positions in `places`.
-    place: Vec<u32>,
-    places: Vec<String>,
-}
-
 pub(super) fn number<T: std::str::FromStr>(asked: &Asked, name: &str) -> Result<Option<T>, Trouble> {
     let wrong = |text: &str| Trouble::BadQuestion(format!("`{name}={text}` is no number"));
     asked.query(name).map(|text| text.parse().map_err(|_| wrong(text))).transpose()
@@ -65,10 +46,6 @@ fn sort_of(word: &str) -> Result<JobSort, Trouble> {
         "memory" => JobSort::Memory,
         _ => return Err(Trouble::BadQuestion(format!("jobs cannot be sorted by `{word}`"))),
     })
-}
-
-fn kind_of(facts: &RunFacts, set: Option<&str>) -> i64 {
-    facts.kind(set).map_or(-1, i64::from)
 }
 
 impl Page {
@@ -101,8 +78,9 @@ impl Page {
         let (after, known) = (number(asked, "after")?, number(asked, "known")?.unwrap_or(0));
         let cells = self.stores.ask(|store| store.cells(run, after, known))?;
         let mut kinds: Vec<(i64, u32)> = Vec::new();
+        let of: Vec<i64> = cells.names.iter().map(|set| facts.kind(set.as_deref()).map_or(-1, i64::from)).collect();
         for set in &cells.sets {
-            let kind = kind_of(&facts, set.as_deref());
+            let kind = of[*set as usize];
             match kinds.last_mut() {
                 Some((last, count)) if *last == kind => *count += 1,
                 _ => kinds.push((kind, 1)),
@@ -111,35 +89,5 @@ impl Page {
         let whole = cells.jobs.iter().enumerate().all(|(place, job)| place == *job as usize);
         let jobs = if whole && after.is_none() { None } else { Some(cells.jobs) };
         json(&CellsView { seq: cells.seq, jobs, states: cells.states, kinds })
-    }
-
-    /// `?after=SEQ`: only attempts of jobs that changed since.
-    pub(super) fn timeline(&self, run: &str, asked: &Asked) -> Given {
-        let facts = self.run_facts(run)?;
-        let after = number(asked, "after")?;
-        let from = self.board.line(run).and_then(|line| line.started).map_or(0, |started| started.0);
-        let bars = self.stores.ask(|store| store.bars(run, after))?;
-        let mut places: Vec<String> = Vec::new();
-        let mut known: HashMap<String, u32> = HashMap::new();
-        let mut place_of = |node: u32, host: Option<&str>| {
-            let name = facts.place(Some(node), host).unwrap_or_else(|| facts.site.name.clone());
-            *known.entry(name).or_insert_with_key(|name| {
-                places.push(name.clone());
-                places.len() as u32 - 1
-            })
-        };
-        let place = bars.nodes.iter().zip(&bars.hosts).map(|(node, host)| place_of(*node, host.as_deref())).collect();
-        json(&TimelineView {
-            seq: bars.seq,
-            from,
-            start: bars.started.iter().map(|at| at.saturating_sub(from)).collect(),
-            end: bars.ended.iter().map(|at| if *at == 0 { -1 } else { at.saturating_sub(from) as i64 }).collect(),
-            kinds: bars.sets.iter().map(|set| kind_of(&facts, set.as_deref())).collect(),
-            jobs: bars.jobs,
-            n: bars.n,
-            states: bars.states,
-            place,
-            places,
-        })
     }
 }

@@ -11,6 +11,7 @@ mod replays;
 mod reports;
 mod runs;
 mod task;
+mod timeline;
 mod watch;
 
 pub(crate) use guard::Guard;
@@ -24,6 +25,7 @@ use serde::Serialize;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
+use timeline::Timelines;
 use tulpar_exec::folder::{FolderError, Project, RunFolder};
 use tulpar_report::live::{self, Asset, POLICY};
 use tulpar_store::{Store, StoreError};
@@ -34,10 +36,11 @@ pub(crate) struct Page {
     project: Project,
     guard: Guard,
     board: Arc<Board>,
-    stores: Stores,
+    stores: Arc<Stores>,
     facts: Facts,
     replays: Arc<Replays>,
-    reports: Reports,
+    reports: Arc<Reports>,
+    timelines: Timelines,
     watching: Mutex<Option<JoinHandle<()>>>,
 }
 
@@ -78,14 +81,17 @@ impl Page {
         let board = Arc::new(Board::new());
         let replays = Arc::new(Replays::new(project.clone()));
         let watching = watch::start(project.clone(), board.clone(), replays.clone())?;
+        let stores = Arc::new(Stores { path: project.store(), idle: Mutex::default() });
+        let reports = Arc::new(Reports::new(project.clone(), replays.clone(), stores.clone()));
         Ok(Arc::new(Page {
-            stores: Stores { path: project.store(), idle: Mutex::default() },
+            stores,
             facts: Facts::new(project.clone()),
             project,
             guard,
             board,
             replays,
-            reports: Reports::default(),
+            reports,
+            timelines: Timelines::default(),
             watching: Mutex::new(Some(watching)),
         }))
     }

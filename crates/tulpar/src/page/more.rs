@@ -1,10 +1,10 @@
-//! What a run used over time, who did its work, what it moved; runs side by side; and all of it for Prometheus.
+//! What a run used over time and what runs now; runs side by side; and all of it for Prometheus.
 
+use super::replays::{Look, read};
 use super::runs::folded;
-use super::{Given, Page, Trouble, json, lock};
+use super::{Given, Page, Trouble, json};
 use crate::replay::{self, Standing};
 use serde::Serialize;
-use std::collections::BTreeMap;
 use tulpar_report::live::{RunFigures, metrics};
 use tulpar_store::{LiveAnswer, SetSummary, UsageColumn};
 use tulpar_transfer::{Answer, Asked};
@@ -40,20 +40,6 @@ struct LeftView {
 struct RunningView {
     total: usize,
     running: Vec<LiveAnswer>,
-}
-
-#[derive(Serialize)]
-struct NodesView {
-    nodes: Vec<NodeView>,
-}
-
-#[derive(Default, Serialize)]
-struct NodeView {
-    name: String,
-    running: u64,
-    ran: u64,
-    failed: u64,
-    busy_us: u64,
 }
 
 #[derive(Serialize)]
@@ -107,11 +93,12 @@ impl Sums {
 impl Page {
     /// How long the run will still take, as playing it through says.
     pub(super) fn left(&self, run: &str) -> Given {
-        let shown = self.replays.of(&self.folder(run)?)?;
-        let shown = lock(&shown);
         let now = replay::now();
-        let forecast = Some(&shown.replayed).filter(|replayed| replayed.standing() == Standing::Running);
-        let forecast = forecast.and_then(|replayed| replayed.engine.forecast(now));
+        let goes_on = self.board.line(run).is_some_and(|line| line.standing == Standing::Running);
+        let forecast = match self.replays.of(&self.folder(run)?)? {
+            Look::Whole(shown) if goes_on => read(&shown).replayed.engine.forecast(now),
+            _ => None,
+        };
         json(&LeftView {
             left_us: forecast.map(|forecast| forecast.end.0.saturating_sub(now.0)),
             least_us: forecast.map(|forecast| forecast.bound.0.saturating_sub(now.0)),
@@ -138,28 +125,6 @@ impl Page {
         let from = self.board.line(run).and_then(|line| line.started).map_or(0, |at| at.0);
         let (cores, memory, gpus) = facts.site.size();
         json(&UsageView { cores, memory, gpus, from, columns })
-    }
-
-    pub(super) fn nodes(&self, run: &str) -> Given {
-        let facts = self.run_facts(run)?;
-        let bars = self.stores.ask(|store| store.bars(run, None))?;
-        let mut nodes: BTreeMap<String, NodeView> = BTreeMap::new();
-        for (place, state) in bars.states.chars().enumerate() {
-            let host = bars.hosts[place].as_deref();
-            let name = facts.place(Some(bars.nodes[place]), host).unwrap_or_else(|| facts.site.name.clone());
-            let node = nodes.entry(name).or_default();
-            match state {
-                'r' => node.running += 1,
-                'f' => node.failed += 1,
-                _ => {}
-            }
-            if state != 'r' {
-                node.ran += 1;
-                node.busy_us += bars.ended[place].saturating_sub(bars.started[place]);
-            }
-        }
-        let nodes = nodes.into_iter().map(|(name, node)| NodeView { name, ..node }).collect();
-        json(&NodesView { nodes })
     }
 
     /// `?run=a&run=b`

@@ -125,7 +125,9 @@ impl Page {
     }
 
     pub(super) fn run(&self, run: &str) -> Given {
-        let facts = self.run_facts(run)?;
+        let folder = self.folder(run)?;
+        let facts = self.facts.of(&folder)?;
+        self.prepare(&folder);
         let line = self.board.line(run).ok_or_else(|| Trouble::NotFound(format!("no run is called `{run}`")))?;
         let (summaries, (mut failures, all_failures)) = match line.events {
             0 => Default::default(),

@@ -1,21 +1,25 @@
 //! One job: its attempts and files from the store, its reasons from the engine, its words from its log files.
 
+use super::replays::{Look, Reading, Shown, read};
 use super::runs::{RunLine, complete};
-use super::{Given, Page, Trouble, json, lock};
-use crate::explanation::{self, ExplainView};
-use crate::history::attempt_folder;
-use crate::view::request_words;
+use super::{Given, Page, Trouble, json};
+use crate::explanation::{self, ExplainView, Link};
+use crate::history::{self, attempt_folder};
+use crate::replay::Standing;
+use crate::view::{request_words, state_word};
 use crate::{by_hand, verbs};
 use serde::Serialize;
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
 use std::path::Path;
-use tulpar_core::event::Event;
+use tulpar_core::engine::State;
+use tulpar_core::event::{Because, Event};
 use tulpar_core::ids::{AttemptId, JobId};
+use tulpar_core::job::{InputFile, InputFiles};
 use tulpar_core::resources::Request;
 use tulpar_core::units::Timestamp;
 use tulpar_exec::journal::Entry;
-use tulpar_store::{AttemptAnswer, JobLine, OutputAnswer, StoryEvent};
+use tulpar_store::{AttemptAnswer, JobAnswer, JobLine, OutputAnswer, StoryEvent};
 use tulpar_transfer::{Answer, Asked};
 
 /// Files of a job that are listed; the number of all of them is said too.
@@ -42,6 +46,11 @@ struct AttemptView {
 
 #[derive(Serialize)]
 struct WhyView {
+    /// Until the journal is read, only what is recorded of the task itself is there.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reading: Option<Reading>,
+    /// Of the run, to compare that with.
+    events: u64,
     /// As `explain --json` gives it.
     explain: ExplainView,
     /// As `explain` prints it.
@@ -60,7 +69,7 @@ struct StoryLine {
     words: String,
 }
 
-#[derive(Serialize)]
+#[derive(Default, Serialize)]
 struct InputsView {
     total: usize,
     bytes: u64,
@@ -125,27 +134,23 @@ impl Page {
 
     pub(super) fn why(&self, run: &str, job: &str) -> Given {
         let folder = self.folder(run)?;
+        let facts = self.facts.of(&folder)?;
         let job = job_of(job)?;
-        let story = self.stores.ask(|store| store.story(run, job))?;
-        let shown = self.replays.of(&folder)?;
-        let shown = lock(&shown);
-        let replayed = &shown.replayed;
-        if job.index() >= replayed.engine.graph().len() {
-            return Err(Trouble::NotFound(format!("{run} has no job {}", job.0)));
-        }
-        let explain = explanation::view(&self.project, replayed, job, &shown.causes)?;
-        let explanation::Words { lines, hints } = explanation::lines(replayed, &explain);
-        let inputs = replayed.engine.spec_context().inputs(job);
-        let files = || inputs.iter().flat_map(|input| input.files.iter().map(move |file| (input, file)));
-        let view = |(input, file): (&tulpar_core::job::InputFiles, &tulpar_core::job::InputFile)| InputView {
-            name: input.name.clone(),
-            path: file.path.clone(),
-            size: file.size,
-            digest: file.digest.hex(),
+        let known = self.board.line(run).ok_or_else(|| Trouble::NotFound(format!("no run is called `{run}`")))?;
+        let (found, story) = match known.events {
+            0 => (None, Vec::new()),
+            _ => self.stores.ask(|store| Ok((store.job(run, job)?, store.story(run, job)?)))?,
         };
-        let started = replayed.started.unwrap_or_default();
+        let entries: Vec<Entry> = story.iter().filter_map(recorded).collect();
+        let history = history::told(&facts.site.all, &entries);
+        let started = known.started.unwrap_or_default();
+        let name_of = |job: JobId| {
+            let found = self.stores.ask(|store| store.job(run, job)).ok().flatten();
+            found.and_then(|found| found.name).unwrap_or_else(|| format!("job {}", job.0))
+        };
+        let teller = verbs::StoryTeller { nodes: &facts.site.all, name: &name_of, tasks: &|_| 0 };
         let told = |event: StoryEvent| {
-            let words = recorded(&event).map(|entry| verbs::story_words(replayed, &entry));
+            let words = recorded(&event).map(|entry| verbs::story_words(&teller, &entry));
             StoryLine {
                 seq: event.seq,
                 at: event.at,
@@ -153,26 +158,66 @@ impl Page {
                 words: words.unwrap_or(event.kind),
             }
         };
+        let story = story.into_iter().map(told).collect();
+        let none = || Trouble::NotFound(format!("{run} has no job {}", job.0));
+        let (explain, inputs, by_hand, reading) = match self.replays.of(&folder)? {
+            Look::Whole(shown) => {
+                let Shown { replayed, causes, .. } = &*read(&shown);
+                if job.index() >= replayed.engine.graph().len() {
+                    return Err(none());
+                }
+                let explain = explanation::view_with(&self.project, replayed, job, causes, history);
+                let inputs = inputs(&replayed.engine.spec_context().inputs(job));
+                (explain, inputs, by_hand::of(&self.project, replayed, job).map(short), None)
+            }
+            Look::Reading(reading) => {
+                let found = found.ok_or_else(none)?;
+                let recorded = explanation::Recorded {
+                    job,
+                    name: found.name.clone().unwrap_or_else(|| format!("job {}", job.0)),
+                    state: state_of(&found.state),
+                    history,
+                    chain: self.chain(run, &found, known.standing)?,
+                };
+                let explain = explanation::recorded(&folder, known.standing, recorded);
+                (explain, InputsView::default(), None, Some(reading))
+            }
+        };
+        let explanation::Words { lines, hints } = explanation::lines(&explain);
         json(&WhyView {
+            reading,
+            events: known.events,
             // The first line says again which task it is.
             words: lines.into_iter().skip(1).chain(hints).collect(),
-            story: story.into_iter().map(told).collect(),
-            inputs: InputsView {
-                total: files().count(),
-                bytes: files().map(|(_, file)| file.size).sum(),
-                files: files().take(MOST_FILES).map(view).collect(),
-            },
-            by_hand: by_hand::of(&self.project, replayed, job).map(short),
+            story,
+            inputs,
+            by_hand,
             explain,
         })
+    }
+
+    /// From a skipped task to what did not end well first, as far as the store knows.
+    fn chain(&self, run: &str, from: &JobAnswer, standing: Standing) -> Result<Vec<Link>, Trouble> {
+        let mut links = Vec::new();
+        let mut next = (from.state == "skipped").then(|| from.clone());
+        while let Some(here) = next.take() {
+            let because = here.because.clone().and_then(|because| serde_json::from_value::<Because>(because).ok());
+            if let Some(Because::Upstream(cause)) = because {
+                next = self.stores.ask(|store| store.job(run, cause))?;
+            }
+            let state = state_word(state_of(&here.state), standing == Standing::Running);
+            let why = explanation::because_words(because.as_ref(), next.as_ref().and_then(|next| next.name.as_deref()));
+            links.push(Link { task: here.name.unwrap_or_else(|| format!("job {}", here.job.0)), state, why });
+        }
+        Ok(links)
     }
 
     /// All lines, as a file for a shell.
     pub(super) fn script(&self, run: &str, job: &str) -> Given {
         let folder = self.folder(run)?;
         let job = job_of(job)?;
-        let shown = self.replays.of(&folder)?;
-        let shown = lock(&shown);
+        let shown = self.replays.wait(&folder)?;
+        let shown = read(&shown);
         if job.index() >= shown.replayed.engine.graph().len() {
             return Err(Trouble::NotFound(format!("{run} has no job {}", job.0)));
         }
@@ -206,6 +251,37 @@ fn short(mut by_hand: by_hand::ByHand) -> by_hand::ByHand {
         lines.splice(MOST / 2..MOST / 2 + more, [format!("# … {more} lines more: see the whole file")]);
     }
     by_hand
+}
+
+fn inputs(inputs: &[InputFiles]) -> InputsView {
+    let files = || inputs.iter().flat_map(|input| input.files.iter().map(move |file| (input, file)));
+    let view = |(input, file): (&InputFiles, &InputFile)| InputView {
+        name: input.name.clone(),
+        path: file.path.clone(),
+        size: file.size,
+        digest: file.digest.hex(),
+    };
+    InputsView {
+        total: files().count(),
+        bytes: files().map(|(_, file)| file.size).sum(),
+        files: files().take(MOST_FILES).map(view).collect(),
+    }
+}
+
+/// The state that a word of the store means.
+fn state_of(word: &str) -> State {
+    match word {
+        "ready" => State::Ready,
+        "submitted" => State::Submitted,
+        "running" => State::Running,
+        "held" => State::Held,
+        "backoff" => State::Backoff,
+        "done" => State::Done,
+        "failed" => State::Failed,
+        "skipped" => State::Skipped,
+        "cancelled" => State::Cancelled,
+        _ => State::Waiting,
+    }
 }
 
 fn recorded(event: &StoryEvent) -> Option<Entry> {

@@ -90,7 +90,11 @@ impl Watch {
                 Err(StoreError::NoSuchRun(_)) => None,
                 Err(error) => return Err(error.into()),
             };
+            let answer_known = answer.is_some();
             self.board.put(RunLine::new(run, order as u64, answer, marks.1));
+            if answer_known {
+                self.store.keep_bars(&run.name)?;
+            }
             // Counting takes a tenth of the time at most.
             self.not_before.insert(run.name.clone(), Instant::now() + began.elapsed() * 10);
             self.known.insert(run.name.clone(), marks);

@@ -19,7 +19,7 @@ pub(crate) fn explain(folder: Option<&Path>, arguments: &TaskArguments) -> Resul
             if arguments.json {
                 print::json(&view);
             } else {
-                say(&explanation::lines(&replayed, &view));
+                say(&explanation::lines(&view));
             }
         }
         Named::Set(set) | Named::Pending(set) => {

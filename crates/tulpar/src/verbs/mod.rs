@@ -39,10 +39,10 @@ mod transfer;
 
 pub(crate) use drill::DrillArguments;
 pub(crate) use io::Io;
-pub(crate) use report::run_report;
+pub(crate) use report::report_of;
 pub(crate) use runs::standing;
 pub(crate) use simulate::site::model as modelled;
-pub(crate) use story::words as story_words;
+pub(crate) use story::{Known as StoryTeller, words as story_words};
 
 use crate::arguments::{Arguments, Verb};
 use crate::failure::Failure;

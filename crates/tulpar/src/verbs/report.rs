@@ -132,27 +132,42 @@ fn of_run(
     rates: &Rates,
     all: bool,
 ) -> Result<(RunReport, Vec<Transfer>), Failure> {
-    let forecast = forecast(&folder)?;
     let mut timeline = Timeline::default();
     let mut gathered = Gathered::default();
     let replayed = replay::open_with(folder, |engine, entry| {
         timeline.note(engine.graph(), entry.at, &entry.event);
         gathered.note(engine.graph(), entry.at, &entry.event);
     })?;
-    let standing = replayed.standing();
-    let now = (standing == Standing::Running).then(replay::now);
+    let report = put_together(project, &replayed, &timeline, &gathered, rates)?;
     let graph = replayed.engine.graph();
-    let images = earlier::image_sizes(project, graph.plan());
-    let joules = energy::recorded(&replayed.folder);
-    let facts = RunFacts { images, joules, rates: rates.clone(), ..facts(&replayed) };
-    let report = tulpar_report::report(facts, graph, &timeline, &gathered, forecast, now);
     let transfers = if all { tulpar_report::all_transfers(graph, &gathered).collect() } else { Vec::new() };
     Ok((report, transfers))
 }
 
-/// One run, as `--json` prints it.
-pub(crate) fn run_report(project: &Project, folder: RunFolder) -> Result<RunReport, Failure> {
-    of_run(project, folder, &Rates::default(), false).map(|(report, _)| report)
+/// One run that was replayed, as `--json` prints it.
+pub(crate) fn report_of(
+    project: &Project,
+    replayed: &Replayed,
+    timeline: &Timeline,
+    gathered: &Gathered,
+) -> Result<RunReport, Failure> {
+    put_together(project, replayed, timeline, gathered, &Rates::default())
+}
+
+fn put_together(
+    project: &Project,
+    replayed: &Replayed,
+    timeline: &Timeline,
+    gathered: &Gathered,
+    rates: &Rates,
+) -> Result<RunReport, Failure> {
+    let forecast = forecast(&replayed.folder)?;
+    let now = (replayed.standing() == Standing::Running).then(replay::now);
+    let graph = replayed.engine.graph();
+    let images = earlier::image_sizes(project, graph.plan());
+    let joules = energy::recorded(&replayed.folder);
+    let facts = RunFacts { images, joules, rates: rates.clone(), ..facts(replayed) };
+    Ok(tulpar_report::report(facts, graph, timeline, gathered, forecast, now))
 }
 
 pub(super) fn facts(replayed: &Replayed) -> RunFacts {

@@ -5,13 +5,15 @@ use crate::arguments::TaskArguments;
 use crate::failure::{Exit, Failure};
 use crate::print;
 use crate::progress;
-use crate::replay::{self, Named, Replayed};
+use crate::replay::{self, Named};
 use crate::view::{Moment, count, request_words, usage_words, variant_words};
 use serde::Serialize;
 use std::collections::BTreeSet;
 use std::path::Path;
 use std::process::ExitCode;
 use tulpar_core::event::{Because, Event, Outcome, Placement, Stopping};
+use tulpar_core::ids::{JobId, SetId};
+use tulpar_core::site::Node;
 use tulpar_core::units::Timestamp;
 use tulpar_exec::journal::{self, Entry};
 
@@ -68,12 +70,17 @@ pub(crate) fn story(folder: Option<&Path>, arguments: &TaskArguments) -> Result<
         return Ok(Exit::Done.into());
     }
     let started = replayed.started.unwrap_or_default();
+    let known = Known {
+        nodes: &replayed.engine.plan().site.nodes,
+        name: &|job| replayed.name(job),
+        tasks: &|set| replayed.engine.graph().count_of(set).unwrap_or(0),
+    };
     for entry in &entries {
         let who = match task_of(&entry.event) {
             Some(task) if jobs.len() > 1 => format!("{task}: "),
             _ => String::new(),
         };
-        print::line(&format!("{}  {who}{}", relative(entry.at, started), words(&replayed, entry)));
+        print::line(&format!("{}  {who}{}", relative(entry.at, started), words(&known, entry)));
         if let Event::Ended { report, .. } = &entry.event {
             for line in report.stderr_tail.lines() {
                 print::line(&format!("{:>12}  | {line}", ""));
@@ -88,13 +95,20 @@ fn relative(at: Timestamp, started: Timestamp) -> String {
     format!("{:>+10.3} s", at.since(started).as_secs_f64())
 }
 
-fn place(replayed: &Replayed, placement: &Placement) -> String {
-    let site = &replayed.engine.plan().site;
+/// What telling of an event needs to know of the run.
+pub(crate) struct Known<'a> {
+    pub(crate) nodes: &'a [Node],
+    pub(crate) name: &'a dyn Fn(JobId) -> String,
+    /// How many tasks a set has.
+    pub(crate) tasks: &'a dyn Fn(SetId) -> u32,
+}
+
+fn place(nodes: &[Node], placement: &Placement) -> String {
     let parts: Vec<String> = placement
         .nodes
         .iter()
         .filter_map(|share| {
-            let node = site.nodes.get(share.node.index())?;
+            let node = nodes.get(share.node.index())?;
             let devices: Vec<&str> = share
                 .gpus
                 .iter()
@@ -110,7 +124,7 @@ fn place(replayed: &Replayed, placement: &Placement) -> String {
 }
 
 /// An event in words.
-pub(crate) fn words(replayed: &Replayed, entry: &Entry) -> String {
+pub(crate) fn words(known: &Known<'_>, entry: &Entry) -> String {
     match &entry.event {
         Event::RunStarted { version, .. } => format!("the run started, with Tulpar {version}"),
         Event::RunResumed { version } => format!("the run was resumed, with Tulpar {version}"),
@@ -119,13 +133,10 @@ pub(crate) fn words(replayed: &Replayed, entry: &Entry) -> String {
             format!("reused from {run}: {}", count(outputs.len(), "file"))
         }
         Event::Submitted { attempt, request, placement, variant, versions } => {
-            let graph = replayed.engine.graph();
-            let given = |(name, maker): (&String, &tulpar_core::ids::JobId)| {
-                format!(", with `{name}` of {}", graph.name(*maker))
-            };
+            let given = |(name, maker): (&String, &JobId)| format!(", with `{name}` of {}", (known.name)(*maker));
             let given: String = versions.iter().map(given).collect();
             let asked = format!("{}{}", request_words(request), variant_words(*variant));
-            format!("attempt {} submitted to {} for {asked}{given}", attempt.n, place(replayed, placement))
+            format!("attempt {} submitted to {} for {asked}{given}", attempt.n, place(known.nodes, placement))
         }
         Event::Started { attempt } => format!("attempt {} started", attempt.n),
         Event::Held { attempt, reason } => format!("attempt {} held by the site: {reason}", attempt.n),
@@ -152,14 +163,13 @@ pub(crate) fn words(replayed: &Replayed, entry: &Entry) -> String {
             format!("failed for good; to blame: {}", crate::view::blame_words(*blame))
         }
         Event::Skipped { because, .. } => match because {
-            Because::Upstream(job) => format!("skipped because of {}", replayed.name(*job)),
+            Because::Upstream(job) => format!("skipped because of {}", (known.name)(*job)),
             Because::Condition => "skipped: its condition is not true".to_owned(),
             Because::NotWanted => "skipped: not needed for what was asked".to_owned(),
         },
         Event::Cancelled { .. } => "cancelled".to_owned(),
         Event::Grafted { set, .. } => {
-            let tasks = replayed.engine.graph().count_of(*set).unwrap_or(0);
-            format!("its task set got its tasks: {tasks}")
+            format!("its task set got its tasks: {}", (known.tasks)(*set))
         }
         Event::Ordered { chosen, tried } => {
             format!(
@@ -169,7 +179,7 @@ pub(crate) fn words(replayed: &Replayed, entry: &Entry) -> String {
             )
         }
         Event::Node { node, present } => {
-            let name = &replayed.engine.plan().site.nodes[node.index()].name;
+            let name = known.nodes.get(node.index()).map_or("a node", |node| &node.name);
             format!("{name} {}", if *present { "is there" } else { "is gone" })
         }
         Event::Stopping { how } => match how {

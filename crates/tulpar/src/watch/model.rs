@@ -138,7 +138,7 @@ impl Model {
     /// Why a task is as it is.
     pub(super) fn explain(&self, job: JobId) -> Words {
         match explanation::view(&self.project, &self.run, job, &self.gathered.causes) {
-            Ok(view) => explanation::lines(&self.run, &view),
+            Ok(view) => explanation::lines(&view),
             Err(failure) => Words::only(failure.to_string()),
         }
     }

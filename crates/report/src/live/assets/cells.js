@@ -1,6 +1,6 @@
 // The tasks of one set as a grid of cells: only what is on the screen is drawn, so that 100,000 are as quick as 100.
 
-import { colour, h, jobPath, replace, say, sharpen, tip } from './dom.js';
+import { colour, h, jobPath, redrawing, replace, say, sharpen, tip } from './dom.js';
 import { api, get, repeating } from './server.js';
 import { legend, mark, shown, STATES, stateName, stateOf } from './words.js';
 
@@ -170,9 +170,7 @@ export function cells(first, kind) {
     show();
   });
   box.addEventListener('scroll', () => requestAnimationFrame(draw));
-  const watch = new ResizeObserver(draw);
-  watch.observe(box);
-  document.addEventListener('tulpar-theme', draw);
+  const end = redrawing(box, draw);
   ask();
   return {
     element,
@@ -182,8 +180,7 @@ export function cells(first, kind) {
     },
     leave() {
       ask.end();
-      watch.disconnect();
-      document.removeEventListener('tulpar-theme', draw);
+      end();
     },
   };
 }

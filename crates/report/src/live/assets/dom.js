@@ -75,3 +75,14 @@ export function sharpen(canvas, width, height) {
   pen.setTransform(ratio, 0, 0, ratio, 0, 0);
   return pen;
 }
+
+// Draws again when the box gets another size or the colours change, until what it gives is called.
+export function redrawing(box, draw) {
+  const watch = new ResizeObserver(draw);
+  watch.observe(box);
+  document.addEventListener('tulpar-theme', draw);
+  return () => {
+    watch.disconnect();
+    document.removeEventListener('tulpar-theme', draw);
+  };
+}

@@ -1,12 +1,16 @@
-// Who ran where and when: a lane a slot of each node. Drawn on a canvas, what is too thin to be seen once a pixel.
+// Who ran where and when: a lane a slot of each node. Drawn on a canvas, what is too thin to be seen once a pixel. Of very
+// many attempts the server packs the lanes, and only what can be seen is asked for.
 
-import { colour, h, jobPath, replace, say, sharpen, tip } from './dom.js';
+import { colour, h, jobPath, redrawing, replace, say, sharpen, tip } from './dom.js';
 import { api, get, now, repeating } from './server.js';
 import { duration, number, plural, stateOf, stateName, shown } from './words.js';
 
 const KINDS = 10;
 const HEAD = 26;
 const LEFT = 8;
+const TITLE = 18;
+// More attempts than this are not sent all at once.
+const MANY = 20000;
 
 export const kindColour = (kind) => (kind >= 0 && kind < KINDS ? `k${kind}` : 'other');
 
@@ -24,6 +28,8 @@ export function gantt(first) {
   let top = 0;
   let by = 'kind';
   let at = null;
+  // Where not all is here: which part is, and what is known of the whole.
+  let part = null;
 
   const canvas = h('canvas', { tabindex: '0', role: 'application', 'aria-label': 'Timeline: arrows move, plus and minus zoom, Enter opens' });
   const box = h('div', { class: 'drawing' }, canvas);
@@ -38,7 +44,7 @@ export function gantt(first) {
   const whole = () => Math.max(1000, until());
   const seen = () => (span > 0 ? span : whole());
   const rowHeight = () => (lanes.length > 220 ? 5 : lanes.length > 60 ? 9 : 16);
-  const height = () => Math.min(HEAD + 6 + lanes.length * rowHeight() + gaps() * 18, Math.max(240, innerHeight * 0.66));
+  const height = () => Math.min(HEAD + 6 + lanes.length * rowHeight() + gaps() * TITLE, Math.max(240, innerHeight * 0.66));
   const gaps = () => lanes.filter((lane) => lane.title).length;
 
   // Each attempt takes the first slot of its node that is free.
@@ -89,7 +95,7 @@ export function gantt(first) {
         pen.font = '12px system-ui';
         pen.textBaseline = 'middle';
         pen.fillText(lane.title, LEFT, y + 9);
-        y += 18;
+        y += TITLE;
       }
       lane.y = y;
       y += row;
@@ -123,6 +129,7 @@ export function gantt(first) {
     }
     pen.restore();
     bottom = y + top - tall;
+    if (part && lacking(width, tall)) more();
     if (bottom > 0) {
       const track = tall - HEAD;
       pen.fillStyle = soft;
@@ -169,11 +176,11 @@ export function gantt(first) {
   }
 
   function legend() {
-    const used = new Set([...bars.values()].map((bar) => (by === 'kind' ? bar.kind : bar.state)));
+    const used = new Set(part && by === 'kind' ? part.all_kinds : [...bars.values()].map((bar) => (by === 'kind' ? bar.kind : bar.state)));
     const swatch = (name, text) => h('span', null, h('i', { class: 'swatch', style: { background: `var(--${name})` } }), text);
     if (by === 'kind') {
       const shownKinds = [...used].filter((kind) => kind >= 0 && kind < KINDS).sort((one, other) => one - other);
-      replace(key, shownKinds.map((kind) => swatch(kindColour(kind), run.sets[kind]?.name ?? '')), [...used].some((kind) => kind < 0 || kind >= KINDS) && swatch('other', 'other'), [...bars.values()].some((bar) => bar.state === 'f') && swatch('failed', 'with an edge: did not end well'));
+      replace(key, shownKinds.map((kind) => swatch(kindColour(kind), run.sets[kind]?.name ?? '')), [...used].some((kind) => kind < 0 || kind >= KINDS) && swatch('other', 'other'), (part ? part.any_failed : [...bars.values()].some((bar) => bar.state === 'f')) && swatch('failed', 'with an edge: did not end well'));
     } else replace(key, [...used].map((letter) => stateOf(letter)).map((state) => swatch(shown(state, run), stateName(shown(state, run)))));
   }
 
@@ -276,24 +283,76 @@ export function gantt(first) {
     draw();
   }
 
-  const ask = repeating(async () => {
-    const began = performance.now();
+  const keyOf = (job, n) => job * 4096 + n;
+  const barAt = (answer, index) => ({ job: answer.jobs[index], n: answer.n[index], start: answer.start[index], end: answer.end[index], state: answer.states[index], kind: answer.kinds[index], place: '' });
+
+  async function askAll() {
     const answer = await get(api(run.run, 'timeline'), { after: seq });
     seq = answer.seq;
     from = answer.from;
-    answer.jobs.forEach((job, index) => {
-      bars.set(job * 4096 + answer.n[index], { job, n: answer.n[index], start: answer.start[index], end: answer.end[index], state: answer.states[index], kind: answer.kinds[index], place: answer.places[answer.place[index]] });
-    });
+    answer.jobs.forEach((job, index) => bars.set(keyOf(job, answer.n[index]), { ...barAt(answer, index), place: answer.places[answer.place[index]] }));
     if (answer.jobs.length > 0) pack();
+  }
+
+  // The lanes that can be seen, as far as that is known.
+  function visible(tall) {
+    let y = HEAD + 4 - top;
+    let from = lanes.length;
+    let to = 0;
+    lanes.forEach((lane, index) => {
+      y += (lane.title ? TITLE : 0) + rowHeight();
+      if (y >= HEAD && y - rowHeight() <= tall) {
+        from = Math.min(from, index);
+        to = index + 1;
+      }
+    });
+    return lanes.length > 0 ? { from: Math.min(from, to), to } : { from: 0, to: Math.ceil(innerHeight / 5) };
+  }
+  function lacking(width, tall) {
+    const seen = visible(tall);
+    const end = Math.min(left + span, whole());
+    return seen.from < part.lane || Math.min(seen.to, lanes.length) > part.lane + part.count || (span > 0 && (left < part.from || end > part.to)) || (span === 0 && part.scale > (whole() / width) * 1.6) || (span > 0 && part.scale > (span / width) * 1.6);
+  }
+  async function askPart() {
+    const width = Math.max(200, box.clientWidth);
+    const rows = visible(height());
+    const margin = 40;
+    const lane = Math.max(0, rows.from - margin);
+    const count = Math.min(400, rows.to + margin - lane);
+    const window = span > 0 ? { from: Math.max(0, Math.floor(left - span / 2)), to: Math.ceil(left + span * 1.5) } : { from: 0, to: null };
+    const long = span > 0 ? window.to - window.from : whole();
+    const columns = Math.min(4096, Math.round((width * long) / seen()));
+    const answer = await get(api(run.run, 'timeline'), { ...window, width: columns, lane, lanes: count });
+    from = answer.from;
+    ends = answer.ends;
+    part = { from: window.from, to: window.to ?? Infinity, lane, count, scale: long / columns, attempts: answer.attempts, all_kinds: answer.all_kinds, any_failed: answer.any_failed };
+    lanes = answer.lanes.map((place, index) => ({ bars: [], title: index === 0 || answer.lanes[index - 1] !== place ? answer.places[place] : null }));
+    bars.clear();
+    answer.jobs.forEach((job, index) => {
+      const bar = { ...barAt(answer, index), place: answer.places[answer.lanes[answer.lane[index]]] };
+      bars.set(keyOf(job, bar.n), bar);
+      lanes[answer.lane[index]].bars.push(bar);
+    });
+    at = at && (bars.get(keyOf(at.job, at.n)) ?? at);
+  }
+  const more = repeating(async () => {
+    await askPart();
     legend();
     draw();
-    say(words, bars.size === 0 ? 'nothing has started yet' : `${plural(bars.size, 'attempt')} in ${number(lanes.length)} slots`);
-    canvas.dataset.drawn = `${bars.size} ${Math.round(performance.now() - began)}`;
+  }, 150);
+
+  const ask = repeating(async () => {
+    const began = performance.now();
+    const many = part || run.sets.reduce((sum, set) => sum + set.attempts, 0) > MANY;
+    await (many ? askPart() : askAll());
+    legend();
+    draw();
+    const count = part?.attempts ?? bars.size;
+    say(words, count === 0 ? 'nothing has started yet' : `${plural(count, 'attempt')} in ${number(lanes.length)} slots`);
+    canvas.dataset.drawn = `${count} ${Math.round(performance.now() - began)}`;
   });
   const clock = setInterval(() => run.standing === 'running' && !document.hidden && draw(), 1000);
-  const watch = new ResizeObserver(draw);
-  watch.observe(box);
-  document.addEventListener('tulpar-theme', draw);
+  const end = redrawing(box, draw);
   ask();
   return {
     element,
@@ -304,8 +363,8 @@ export function gantt(first) {
     leave() {
       clearInterval(clock);
       ask.end();
-      watch.disconnect();
-      document.removeEventListener('tulpar-theme', draw);
+      more.end();
+      end();
       tip(0, 0, '');
     },
   };

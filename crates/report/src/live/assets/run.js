@@ -2,7 +2,7 @@
 
 import { h, jobPath, link, replace, runPath, say } from './dom.js';
 import { api, get, now, repeating } from './server.js';
-import { BLAME, badge, bytes, counted, duration, ending, finished, legend, moment, number, plural, shown, stack, stateName, STATES, took } from './words.js';
+import { BLAME, badge, bytes, counted, duration, ending, finished, legend, moment, number, plural, readingWords, shown, stack, stateName, STATES, took } from './words.js';
 import { table } from './table.js';
 import { graph } from './graph.js';
 import { cells } from './cells.js';
@@ -280,9 +280,16 @@ function reported(body, first, draw) {
   let run = first;
   const place = h('section', null, h('p', { class: 'soft' }, 'reading the journal …'));
   replace(body, place);
-  const ask = repeating(async () => replace(place, draw(await get(api(run.run, 'report')), run)), 5000, (error) => replace(place, h('p', { class: 'note' }, error.message)));
+  let again = null;
+  const show = async () => {
+    const answer = await get(api(run.run, 'report'));
+    if (!answer.reading) return replace(place, draw(answer, run));
+    replace(place, h('p', { class: 'soft', role: 'status' }, readingWords(answer)));
+    again = setTimeout(show, 1000);
+  };
+  const ask = repeating(() => { clearTimeout(again); return show(); }, 5000, (error) => replace(place, h('p', { class: 'note' }, error.message)));
   ask();
-  return { update(next) { const news = next.events !== run.events; run = next; if (news) ask(); }, leave: ask.end };
+  return { update(next) { const news = next.events !== run.events; run = next; if (news) ask(); }, leave() { clearTimeout(again); ask.end(); } };
 }
 
 const seconds = (value) => duration(value * 1e6);

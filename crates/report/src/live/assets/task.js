@@ -2,7 +2,7 @@
 
 import { h, link, replace, runPath, say } from './dom.js';
 import { api, get, now, repeating } from './server.js';
-import { BLAME, badge, bytes, duration, ending, marked, moment, number, plural, shown } from './words.js';
+import { BLAME, badge, bytes, duration, ending, marked, moment, number, plural, readingWords, shown } from './words.js';
 import { chart } from './chart.js';
 
 export function task(main, name, job) {
@@ -132,12 +132,15 @@ export function task(main, name, job) {
     }
   });
 
+  let again = null;
   // What the box above says already.
   const above = /^(It failed:|To blame is|The last lines of stderr:| +\|)/;
   const explain = repeating(async () => {
     const answer = await get(api(name, 'jobs', job, 'why'));
+    clearTimeout(again);
+    if (answer.reading) again = setTimeout(explain, 1000);
     const plainly = answer.words.filter((line) => line.trim() && !(seen.line.state === 'failed' && above.test(line)));
-    replace(why, plainly.length > 0 && [h('h2', null, 'Why'), h('div', { class: 'note' }, plainly.map((line) => h('p', { class: line.startsWith(' ') ? 'soft' : null, style: { 'padding-left': line.startsWith(' ') ? '16px' : '0' } }, marked(line))))]);
+    replace(why, (plainly.length > 0 || answer.reading) && [h('h2', null, 'Why'), h('div', { class: 'note' }, answer.reading && h('p', { class: 'soft', role: 'status' }, `${readingWords(answer)} More is known then: reasons, inputs, how to run it by hand.`), plainly.map((line) => h('p', { class: line.startsWith(' ') ? 'soft' : null, style: { 'padding-left': line.startsWith(' ') ? '16px' : '0' } }, marked(line))))]);
     replace(story, answer.story.length > 0 && [h('h2', null, 'Story'), h('div', { class: 'wide' }, h('table', { class: 'story' }, h('tbody', null, answer.story.map((event) => h('tr', null, h('td', { class: 'n' }, `+${duration(event.after_us)}`), h('td', null, event.words))))))]);
     byHand(answer.by_hand);
     list(answer.inputs);
@@ -183,6 +186,7 @@ export function task(main, name, job) {
     },
     leave() {
       clearInterval(clock);
+      clearTimeout(again);
       ask.end();
       read.end();
       explain.end();

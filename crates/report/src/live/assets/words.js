@@ -143,3 +143,9 @@ export const BLAME = {
   resources: 'its resources: it asked for too little, and more tries are not allowed',
   site: 'the site: its nodes, its network or its disk',
 };
+
+// How far a long journal was read, of which something is wanted.
+export function readingWords({ reading, events }) {
+  const share = events > 0 ? Math.min(100, Math.floor((100 * reading.read) / events)) : 0;
+  return `reading the journal: ${share} % of ${plural(events, 'event')} …`;
+}
