@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 /// Who may use whom. A change here is a change of the architecture: say why in an ADR.
-const EDGES: [(&str, &[&str]); 10] = [
+const EDGES: [(&str, &[&str]); 11] = [
     ("core", &[]),
     ("sim", &["core"]),
     ("launch", &["core", "transfer"]),
@@ -13,6 +13,7 @@ const EDGES: [(&str, &[&str]); 10] = [
     ("report", &["core", "trace"]),
     ("trace", &[]),
     ("kernels", &[]),
+    ("hpo", &[]),
     ("transfer", &[]),
     ("tulpar", &["core", "exec", "kernels", "launch", "report", "sim", "store", "trace", "transfer"]),
 ];

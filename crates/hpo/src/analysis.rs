@@ -1,0 +1,1 @@
+//! What a study says when it is looked at.

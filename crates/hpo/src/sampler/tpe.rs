@@ -1,0 +1,97 @@
+//! Tree-structured Parzen estimators, multivariate: a density over the good trials and one over the rest; of points
+//! drawn from the first, the one whose ratio is highest is next. Trials on the way count among the rest, so that many
+//! at once do not all look at the same place. What an ask costs does not grow with the number of trials.
+
+mod mixture;
+
+use super::quasi::Halton;
+use super::{Context, TpeSettings};
+use crate::history::PRUNED;
+use crate::random::Stream;
+use crate::space::Point;
+use mixture::Mixture;
+
+/// The most trials that count as good.
+const GOOD: usize = 25;
+/// Of the rest so many of the best, and as many spread over what remains, stand for all.
+const REST: usize = 128;
+/// So many of the trials on the way, the youngest.
+const PENDING: usize = 128;
+
+#[derive(Debug, Clone)]
+pub(crate) struct Tpe {
+    settings: TpeSettings,
+    halton: Halton,
+}
+
+impl Tpe {
+    pub(crate) fn new(settings: TpeSettings, halton: Halton) -> Self {
+        Self { settings, halton }
+    }
+
+    pub(crate) fn suggest(&mut self, context: &Context<'_>, stream: &mut Stream) -> Point {
+        if context.history.informative < self.settings.startup.max(1) {
+            return context.space.at_units(&self.halton.units(context.number));
+        }
+        let (good, rest) = if context.history.objectives() == 1 { split(context) } else { split_front(context) };
+        let good = Mixture::new(context.space, context.history, &good);
+        let rest = Mixture::new(context.space, context.history, &rest);
+        let mut best: Option<(f64, Point)> = None;
+        for _ in 0..self.settings.candidates {
+            let point = good.sample(context.space, stream);
+            let units = context.space.to_units(&point);
+            let score =
+                good.log_density(context.space, &point, &units) - rest.log_density(context.space, &point, &units);
+            if best.as_ref().is_none_or(|(highest, _)| score > *highest) {
+                best = Some((score, point));
+            }
+        }
+        best.map_or_else(|| super::random(context.space, stream), |(_, point)| point)
+    }
+}
+
+/// Trials with their weights.
+type Weighted = Vec<(u32, f64)>;
+
+fn split(context: &Context<'_>) -> (Weighted, Weighted) {
+    let ranked = &context.history.ranked;
+    let usable = ranked.partition_point(|rank| rank.class <= PRUNED);
+    let good = good_count(context.history.informative).min(usable.max(1));
+    let best = ranked[..good].iter().map(|rank| (rank.number, 1.0)).collect();
+    let numbers: Vec<u32> = ranked[good..].iter().map(|rank| rank.number).collect();
+    (best, thinned(context, &numbers))
+}
+
+fn good_count(informative: usize) -> usize {
+    informative.div_ceil(10).clamp(1, GOOD)
+}
+
+/// The rest, best first, few enough that an ask costs the same for a thousand trials and for a million.
+fn thinned(context: &Context<'_>, rest: &[u32]) -> Weighted {
+    let near = rest.len().min(REST);
+    let mut weighted: Weighted = rest[..near].iter().map(|number| (*number, 1.0)).collect();
+    let far = &rest[near..];
+    let kept = far.len().min(REST);
+    for at in 0..kept {
+        weighted.push((far[at * far.len() / kept], far.len() as f64 / kept as f64));
+    }
+    let pending = context.history.pending.len();
+    let weight = pending as f64 / pending.clamp(1, PENDING) as f64;
+    weighted.extend(context.history.pending.iter().rev().take(PENDING).map(|number| (*number, weight)));
+    weighted
+}
+
+/// With several objectives the good ones are the first fronts, the most spread first.
+fn split_front(context: &Context<'_>) -> (Weighted, Weighted) {
+    let history = context.history;
+    // Older trials than these seldom are on a front that newer ones are not.
+    let from = history.ended.len().saturating_sub(1000);
+    let recent: Vec<u32> = history.ended[from..].to_vec();
+    let (known, failed): (Vec<u32>, Vec<u32>) =
+        recent.into_iter().partition(|number| history.losses(*number).iter().all(|loss| loss.is_finite()));
+    let order = super::nsga::by_front(context.trials, history, &known);
+    let good = good_count(known.len()).min(order.len().max(1));
+    let mut rest: Vec<u32> = order[good.min(order.len())..].to_vec();
+    rest.extend(failed);
+    (order[..good.min(order.len())].iter().map(|number| (*number, 1.0)).collect(), thinned(context, &rest))
+}

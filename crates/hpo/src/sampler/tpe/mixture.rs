@@ -1,0 +1,182 @@
+//! A mixture of truncated kernels over the whole space: one component a trial, and one that is uniform. Densities are
+//! relative to the uniform one, so a parameter that a component does not have, or a candidate does not have, adds nothing.
+
+use crate::history::History;
+use crate::math::{log, log_sum_exp, normal_below, normal_between, normal_quantile, pow};
+use crate::random::Stream;
+use crate::space::{Point, Space};
+
+const LN_SQRT_TAU: f64 = 0.918_938_533_204_672_7;
+/// How sure a component is of its own choice: the weight of all choices together beside it.
+const CHOICE_PRIOR: f64 = 1.0;
+
+/// Kernels of one parameter, one for each component.
+struct Kernels {
+    middles: Vec<f64>,
+    /// 1/width; 0 where the component has no such parameter.
+    sharpness: Vec<f64>,
+    /// The logarithm of what makes the truncated kernel a density.
+    scales: Vec<f64>,
+    /// Of choices: the choice of each component, none where it has no such parameter.
+    choices: Vec<Option<u32>>,
+    width: f64,
+    /// Logarithms of the share of the own choice and of any other.
+    own: f64,
+    other: f64,
+}
+
+pub(super) struct Mixture {
+    kernels: Vec<Kernels>,
+    /// The last is the uniform component.
+    log_weights: Vec<f64>,
+    weights: Vec<f64>,
+    total: f64,
+}
+
+impl Mixture {
+    pub(super) fn new(space: &Space, history: &History, trials: &[(u32, f64)]) -> Self {
+        let mut weights: Vec<f64> = trials.iter().map(|(_, weight)| *weight).collect();
+        weights.push(1.0);
+        let total: f64 = weights.iter().sum();
+        let count = total;
+        let dimensions = space.len() as f64;
+        let width = (0.2 * pow(count, -1.0 / (dimensions + 4.0))).max(1.0 / (count + 1.0).min(100.0));
+        let kernels = (0..space.len()).map(|parameter| {
+            let domain = space.domain(parameter);
+            let units = trials.iter().map(|(number, _)| history.units(*number)[parameter]);
+            if domain.is_choice() {
+                let choices = domain.cells().unwrap_or(1) as f64;
+                let index = |unit: f64| (!unit.is_nan()).then_some((unit * choices) as u32);
+                return Kernels {
+                    middles: Vec::new(),
+                    sharpness: Vec::new(),
+                    scales: Vec::new(),
+                    choices: units.map(index).collect(),
+                    width,
+                    own: log((1.0 + CHOICE_PRIOR / choices) / (1.0 + CHOICE_PRIOR) * choices),
+                    other: log((CHOICE_PRIOR / choices) / (1.0 + CHOICE_PRIOR) * choices),
+                };
+            }
+            // A kernel narrower than a cell would see nothing but its own value.
+            let cell = domain.cells().map_or(0.0, |cells| 0.5 / cells as f64);
+            let width = width.max(cell);
+            let mut kernels = Kernels {
+                middles: Vec::with_capacity(trials.len()),
+                sharpness: Vec::with_capacity(trials.len()),
+                scales: Vec::with_capacity(trials.len()),
+                choices: Vec::new(),
+                width,
+                own: 0.0,
+                other: 0.0,
+            };
+            for unit in units {
+                if unit.is_nan() {
+                    kernels.middles.push(0.5);
+                    kernels.sharpness.push(0.0);
+                    kernels.scales.push(0.0);
+                } else {
+                    let inside = normal_between(-unit / width, (1.0 - unit) / width);
+                    kernels.middles.push(unit);
+                    kernels.sharpness.push(1.0 / width);
+                    kernels.scales.push(-log(width * inside) - LN_SQRT_TAU);
+                }
+            }
+            kernels
+        });
+        let log_weights = weights.iter().map(|weight| log(weight / total)).collect();
+        Self { kernels: kernels.collect(), log_weights, weights, total }
+    }
+
+    pub(super) fn sample(&self, space: &Space, stream: &mut Stream) -> Point {
+        let component = self.pick(stream);
+        let mut point = vec![None; space.len()];
+        for &parameter in space.order() {
+            if space.active(parameter, &point) {
+                let unit = self.kernels[parameter].sample(component, stream);
+                point[parameter] = Some(space.domain(parameter).at_unit(unit));
+            }
+        }
+        point
+    }
+
+    fn pick(&self, stream: &mut Stream) -> usize {
+        let mut left = stream.uniform() * self.total;
+        for (component, weight) in self.weights.iter().enumerate() {
+            left -= weight;
+            if left < 0.0 {
+                return component;
+            }
+        }
+        self.weights.len() - 1
+    }
+
+    pub(super) fn log_density(&self, space: &Space, point: &Point, units: &[f64]) -> f64 {
+        let mut sums = self.log_weights.clone();
+        for (parameter, kernels) in self.kernels.iter().enumerate() {
+            if let Some(number) = point[parameter] {
+                kernels.add_log_densities(space.domain(parameter).cell(number), number, units[parameter], &mut sums);
+            }
+        }
+        log_sum_exp(&sums)
+    }
+}
+
+impl Kernels {
+    fn sample(&self, component: usize, stream: &mut Stream) -> f64 {
+        if let Some(choice) = self.choices.get(component) {
+            let choices = self.choices_count();
+            return match choice {
+                Some(choice) if stream.uniform() < 1.0 / (1.0 + CHOICE_PRIOR) => (f64::from(*choice) + 0.5) / choices,
+                _ => stream.uniform(),
+            };
+        }
+        match self.sharpness.get(component) {
+            Some(sharpness) if *sharpness > 0.0 => {
+                let middle = self.middles[component];
+                let low = normal_below(-middle * sharpness);
+                let high = normal_below((1.0 - middle) * sharpness);
+                let drawn = normal_quantile(low + stream.uniform() * (high - low));
+                (middle + drawn / sharpness).clamp(0.0, 1.0)
+            }
+            _ => stream.uniform(),
+        }
+    }
+
+    fn choices_count(&self) -> f64 {
+        // own / other = (1 + p/n) / (p/n) = n/p + 1
+        ((crate::math::exp(self.own - self.other) - 1.0) * CHOICE_PRIOR).round()
+    }
+
+    fn add_log_densities(&self, cell: Option<(f64, f64)>, number: f64, unit: f64, sums: &mut [f64]) {
+        if !self.choices.is_empty() {
+            for (sum, choice) in sums.iter_mut().zip(&self.choices) {
+                *sum += match choice {
+                    Some(choice) if f64::from(*choice) == number => self.own,
+                    Some(_) => self.other,
+                    None => 0.0,
+                };
+            }
+            return;
+        }
+        // Narrow cells are as good as points.
+        if let Some((low, high)) = cell.filter(|(low, high)| high - low > 0.3 * self.width) {
+            let at_middle = |middle: f64, sharpness: f64| {
+                normal_between((low - middle) * sharpness, (high - middle) * sharpness) / (high - low)
+            };
+            for (at, sum) in sums.iter_mut().enumerate().take(self.middles.len()) {
+                let sharpness = self.sharpness[at];
+                if sharpness > 0.0 {
+                    let density = at_middle(self.middles[at], sharpness).max(1e-300);
+                    // The scale holds 1/width, which a probability does not need.
+                    *sum += log(density) + self.scales[at] + LN_SQRT_TAU + log(self.width);
+                }
+            }
+            return;
+        }
+        let components = self.middles.iter().zip(&self.sharpness).zip(&self.scales);
+        for (sum, ((middle, sharpness), scale)) in sums.iter_mut().zip(components) {
+            let away = (unit - middle) * sharpness;
+            *sum += scale - 0.5 * away * away;
+        }
+    }
+}

@@ -1,0 +1,12 @@
+//! Tests of the crate from outside.
+
+#[path = "main/harness.rs"]
+mod harness;
+#[path = "main/properties.rs"]
+mod properties;
+#[path = "main/pruning.rs"]
+mod pruning;
+#[path = "main/spaces.rs"]
+mod spaces;
+#[path = "main/studies.rs"]
+mod studies;
