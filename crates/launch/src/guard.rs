@@ -107,6 +107,10 @@ impl Guard {
         Ok(Guard { pipe: Some(ours), child })
     }
 
+    pub(crate) fn pid(&self) -> i32 {
+        self.child.pid
+    }
+
     /// Nothing is left to guard: end it without a search.
     pub(crate) fn dismiss(self) {}
 }

@@ -34,6 +34,8 @@ pub(crate) struct Shared {
     /// Inside a job, the mark that all processes of the job carry.
     pub(crate) inherited: Option<Marker>,
     pub(crate) serial: AtomicU32,
+    /// A child that is nobody's, and keeps its number as long as we live.
+    pub(crate) guard: Option<i32>,
     pub(crate) host: String,
     pub(crate) outside: Variables,
     pub(crate) nothing: File,
@@ -81,7 +83,7 @@ impl Shared {
     pub(crate) fn forget(&self, attempt: AttemptId) {
         let mut table = self.table();
         table.stages.remove(&attempt);
-        if table.stages.is_empty() {
+        if table.awaited && table.stages.is_empty() {
             self.nothing_left.notify_all();
         }
     }
@@ -126,6 +128,7 @@ impl Launcher {
             owner: Owner::driver(&options.run, instance),
             inherited: options.inside.then(|| Marker::of_process(std::process::id() as i32)).flatten(),
             serial: AtomicU32::new(0),
+            guard: guard.as_ref().map(Guard::pid),
             host: rustix::system::uname().nodename().to_string_lossy().into_owned(),
             outside: environment::outside(std::env::vars_os()),
             nothing: File::open("/dev/null")?,
@@ -212,6 +215,7 @@ impl Launcher {
         self.cancel_all(Ending::Cancelled);
         {
             let mut table = self.shared.table();
+            table.awaited = true;
             while !table.stages.is_empty() {
                 table = self.shared.nothing_left.wait(table).unwrap_or_else(std::sync::PoisonError::into_inner);
             }

@@ -71,6 +71,7 @@ fn register(shared: &Shared, running: Running, serial: u32) {
         table.memory_limited += 1;
     }
     table.unseen += 1;
+    table.has_started = true;
     let soon = now + Duration::from_millis(100);
     wake = Some(wake.map_or(soon, |wake: Instant| wake.min(soon)));
     if let Some(Stage::Queued(Some(why))) = before {

@@ -18,9 +18,29 @@ pub(crate) fn read(pid: i32, name: &str, buffer: &mut Vec<u8>) -> io::Result<()>
         64 - rest.len()
     };
     let path = std::str::from_utf8(&path[..length]).expect("digits and a literal");
-    buffer.clear();
-    File::open(path)?.read_to_end(buffer)?;
+    let file = File::open(path)?;
+    let length = fill(buffer, |part, _| (&file).read(part))?;
+    buffer.truncate(length);
     Ok(())
+}
+
+/// The kernel fills as much as it has: when so little came, there is no more. Asking again would cost as much as the answer.
+const LITTLE: usize = 2048;
+
+/// Reads to the end, without asking first how long it is: files of `/proc` do not know. Gives the length.
+fn fill(buffer: &mut Vec<u8>, mut read: impl FnMut(&mut [u8], u64) -> io::Result<usize>) -> io::Result<usize> {
+    buffer.resize(buffer.capacity().max(2 * LITTLE), 0);
+    let mut length = 0;
+    loop {
+        let more = read(&mut buffer[length..], length as u64)?;
+        length += more;
+        if more == 0 || (more < LITTLE && length < buffer.len()) {
+            return Ok(length);
+        }
+        if length == buffer.len() {
+            buffer.resize(length * 2, 0);
+        }
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -196,18 +216,7 @@ impl Adopted {
     pub(crate) fn read(&mut self, buffer: &mut Vec<u8>) -> Vec<i32> {
         use std::os::unix::fs::FileExt;
         let Some(list) = &self.list else { return children_by_search(buffer) };
-        buffer.clear();
-        buffer.resize(4096, 0);
-        let mut length = 0;
-        loop {
-            match list.read_at(&mut buffer[length..], length as u64) {
-                Ok(0) | Err(_) => break,
-                Ok(more) => length += more,
-            }
-            if length == buffer.len() {
-                buffer.resize(length * 2, 0);
-            }
-        }
+        let length = fill(buffer, |part, at| list.read_at(part, at)).unwrap_or(0);
         std::str::from_utf8(&buffer[..length])
             .map(|text| text.split_ascii_whitespace().filter_map(|pid| pid.parse().ok()).collect())
             .unwrap_or_default()

@@ -81,8 +81,12 @@ pub(crate) struct Table {
     pub(crate) memory_limited: usize,
     /// How many of `running` no pass has seen yet: a short task shall leave a figure of its memory too.
     pub(crate) unseen: usize,
+    /// Something was started since a pass was last due.
+    pub(crate) has_started: bool,
     /// Until when the watching thread sleeps.
     pub(crate) sleeps_until: Option<Instant>,
+    /// Somebody waits until there is nothing left.
+    pub(crate) awaited: bool,
     pub(crate) closing: bool,
 }
 

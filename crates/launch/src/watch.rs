@@ -114,7 +114,8 @@ impl Watch<'_> {
 
     /// When somebody's memory is to be looked at, sample or not.
     fn looks_at_memory(&self, table: &Table) -> Option<Instant> {
-        if table.unseen > 0 {
+        // Where tasks come and go faster than that, each new one would have to wake this thread.
+        if table.unseen > 0 || table.has_started {
             Some(self.next_memory)
         } else if table.memory_limited > 0 {
             Some(self.next_memory.max(self.calm_until))
@@ -181,7 +182,7 @@ impl Watch<'_> {
             return;
         }
         for pid in self.adopted.read(&mut self.buffer) {
-            if table.strays.contains_key(&pid) {
+            if table.strays.contains_key(&pid) || self.shared.guard == Some(pid) {
                 continue;
             }
             let Some(stat) = Stat::of(pid, &mut self.buffer) else { continue };
@@ -266,7 +267,12 @@ impl Watch<'_> {
     fn measure(&mut self, over: &mut Vec<Running>) {
         let now = Instant::now();
         let sampling = now >= self.next_sample;
-        let limited = self.looks_at_memory(&self.shared.table()).is_some_and(|at| now >= at);
+        let limited = {
+            let mut table = self.shared.table();
+            let limited = self.looks_at_memory(&table).is_some_and(|at| now >= at);
+            table.has_started &= !limited;
+            limited
+        };
         if !sampling && !limited {
             return;
         }

@@ -24,7 +24,7 @@ pub(super) struct Agent {
     folders: Folders,
     launcher: OnceLock<Launcher>,
     state: Mutex<State>,
-    /// Told whenever an attempt has ended or is known to have.
+    /// Told whenever an attempt has ended or is known to have, when somebody waits for it.
     changed: Condvar,
     secrets: Mutex<BTreeMap<String, String>>,
     records: Mutex<HashMap<AttemptId, Vec<u8>>>,
@@ -53,6 +53,7 @@ struct State {
     lists: HashMap<u32, Arc<[InputFile]>>,
     outbox: Option<Arc<Outbox>>,
     draining: bool,
+    awaited: bool,
     known: VecDeque<(AttemptId, Arc<[u8]>)>,
     known_bytes: usize,
 }
@@ -101,6 +102,7 @@ impl Agent {
             lists: HashMap::new(),
             outbox: None,
             draining: false,
+            awaited: false,
             known: VecDeque::new(),
             known_bytes: 0,
         };
@@ -168,9 +170,15 @@ impl Agent {
         let missing: HashSet<Digest> = state.fetching.keys().copied().collect();
         let wanted = state.attempts.values().flat_map(Held::digests).filter(|(digest, _)| missing.contains(digest));
         let wanted: BTreeMap<Digest, u64> = wanted.collect();
-        drop(state);
-        self.changed.notify_all();
+        self.tell_change(state);
         wanted.into_iter().collect()
+    }
+
+    fn tell_change(&self, state: MutexGuard<'_, State>) {
+        if state.awaited {
+            drop(state);
+            self.changed.notify_all();
+        }
     }
 
     pub(super) fn disconnected(&self, outbox: &Arc<Outbox>) {
@@ -361,8 +369,7 @@ impl Agent {
                 state.known_bytes -= oldest.len();
             }
         }
-        drop(state);
-        self.changed.notify_all();
+        self.tell_change(state);
     }
 
     fn drop_held(&self, state: &mut State, attempt: AttemptId) {
@@ -438,8 +445,7 @@ impl Agent {
         let Measured { stdout, stderr, checkpoint, contents, .. } = measured;
         self.tell_end(&mut state, Ended { attempt, report, record, stdout, stderr, checkpoint, contents });
         self.start_more(&mut state);
-        drop(state);
-        self.changed.notify_all();
+        self.tell_change(state);
     }
 
     /// Ends an attempt that no process was started for.
@@ -520,6 +526,7 @@ impl Agent {
     /// Waits until nothing runs, and, when somebody is there to take them, all ends are known. Says whether it is so.
     pub(super) fn settle(&self, until: Instant) -> bool {
         let mut state = self.state();
+        state.awaited = true;
         loop {
             let live = |held: &Held| held.stage != Stage::Ended || state.outbox.is_some();
             if !state.attempts.values().any(live) {
