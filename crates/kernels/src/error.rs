@@ -11,6 +11,15 @@ pub enum Error {
     Damaged { path: PathBuf, what: &'static str },
     #[error("{0}")]
     Workload(String),
+    #[error(
+        "{} has {} MB left and the data set needs {} MB; choose a smaller --scale or another folder",
+        path.display(),
+        free / 1_000_000,
+        need / 1_000_000
+    )]
+    Space { path: PathBuf, need: u64, free: u64 },
+    #[error("the process of kernel {kernel} ended with {status}")]
+    Process { kernel: crate::kernel::Kernel, status: String },
     #[error("a thread that loads data ended without a word")]
     Lost,
 }

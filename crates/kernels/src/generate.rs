@@ -43,6 +43,7 @@ pub fn generate(data: &DataSet, dir: &Path, told: &(dyn Fn(u64) + Sync)) -> Resu
     }
     remove(&folder)?;
     fs::create_dir_all(&folder).map_err(Error::io("make the folder", &folder))?;
+    room(data, &folder)?;
     let (next, done, bytes) = (AtomicU64::new(0), AtomicU64::new(0), AtomicU64::new(0));
     let (stop, failed) = (AtomicBool::new(false), Mutex::new(None));
     let threads = std::thread::available_parallelism().map_or(1, std::num::NonZero::get).min(8);
@@ -75,6 +76,18 @@ pub fn generate(data: &DataSet, dir: &Path, told: &(dyn Fn(u64) + Sync)) -> Resu
     let text = serde_json::to_vec_pretty(&generated).map_err(|error| Error::io("write", &note)(error.into()))?;
     fs::write(&note, text).map_err(Error::io("write", &note))?;
     Ok(generated)
+}
+
+/// A disk that is filled to its last byte is trouble for everybody on it: what cannot fit is not begun.
+fn room(data: &DataSet, folder: &Path) -> Result<(), Error> {
+    let space = rustix::fs::statvfs(folder).map_err(|error| Error::io("look for space at", folder)(error.into()))?;
+    let free = space.f_bavail.saturating_mul(space.f_frsize);
+    let need = data.stored().saturating_add(data.stored() / 50);
+    // Some file systems do not know how much they have.
+    if space.f_blocks > 0 && need > free {
+        return Err(Error::Space { path: folder.to_owned(), need, free });
+    }
+    Ok(())
 }
 
 /// Removes a data set of other numbers, and nothing that is not one.

@@ -163,8 +163,7 @@ mod tests {
     fn a_data_set_is_about_as_large_as_asked_for() {
         for kernel in Kernel::ALL {
             let data = kernel.data(256 << 20, 1);
-            // What a process of FFN reads is a third of its data.
-            let whole = if kernel == Kernel::Ffn { data.files * 64 * 64_000 } else { data.bytes() };
+            let whole = data.stored();
             assert!((whole as f64 / f64::from(256 << 20) - 1.0).abs() < 0.06, "{kernel}: {whole}");
             assert!(kernel.data(0, 1).bytes() > 0);
         }

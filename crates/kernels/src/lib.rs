@@ -4,6 +4,7 @@
 //! What a kernel says of itself is measured around its own calls, so that what a tracer reports can be checked against
 //! it. Knows no other Tulpar crate, no tracer and no terminal.
 
+mod bench;
 mod clock;
 mod error;
 mod format;
@@ -23,10 +24,11 @@ mod tally;
 mod truth;
 mod workload;
 
+pub use bench::{Compute, Job, Outcome, bench};
 pub use error::Error;
 pub use generate::{Generated, generate};
 pub use kernel::{Kernel, Published};
 pub use raw::{Raw, evict, read_raw};
 pub use run::{Outputs, run};
 pub use truth::{Accesses, FileBytes, Latency, Shares, Truth};
-pub use workload::{Checkpoints, DataSet, Workload};
+pub use workload::{Checkpoints, DataSet, Rank, Workload};

@@ -15,7 +15,7 @@ use crate::queue::Queue;
 use crate::random::Random;
 use crate::tally::Tally;
 use crate::truth::{Stepped, Truth};
-use crate::workload::{Checkpoints, Workload};
+use crate::workload::{Checkpoints, Rank, Workload};
 
 /// Where a kernel writes: its profile, its event file, its checkpoints and `truth.json`.
 #[derive(Debug, Clone)]
@@ -33,7 +33,7 @@ impl Outputs {
 const FOLD: u64 = 16;
 
 /// Reads the data set that [`crate::generate`] made below `dir`.
-pub fn run(workload: &Workload, dir: &Path, outputs: &Outputs) -> Result<Truth, Error> {
+pub fn run(workload: &Workload, dir: &Path, outputs: &Outputs, rank: Rank) -> Result<Truth, Error> {
     let clock = Clock::start();
     let begun = clock.now();
     workload.check()?;
@@ -49,7 +49,7 @@ pub fn run(workload: &Workload, dir: &Path, outputs: &Outputs) -> Result<Truth, 
         checkpoint: None,
     };
     let mut profile = Profile::create(&mut training.probe, &outputs.folder, begun)?;
-    let loading = Loading::new(workload, dir)?;
+    let loading = Loading::new(workload, dir, rank)?;
     if workload.workers == 0 {
         let mut source = Source::Demand(loading.loader(), Probe::new(&meter));
         training.train(&mut source, &mut profile)?;

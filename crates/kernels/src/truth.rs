@@ -1,8 +1,11 @@
 //! What a kernel says of its own run.
 
+use std::path::Path;
+
 use serde::{Deserialize, Serialize};
 
 use crate::clock::seconds;
+use crate::error::Error;
 use crate::meter::{Direction, Meter, Order, locked};
 use crate::tally::Tally;
 use crate::workload::Workload;
@@ -187,6 +190,11 @@ impl Truth {
             files,
             files_used,
         }
+    }
+
+    pub fn read(path: &Path) -> Result<Truth, Error> {
+        let text = std::fs::read(path).map_err(Error::io("read", path))?;
+        serde_json::from_slice(&text).map_err(|error| Error::io("read", path)(error.into()))
     }
 
     /// What the file system gave while it was asked.

@@ -6,7 +6,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use crate::error::Error;
-use crate::kernel::Kernel;
+use crate::kernel::{Kernel, SIDE, VOLUME};
 use crate::random::Random;
 
 /// A data set; its bytes follow from these numbers alone.
@@ -31,6 +31,17 @@ pub struct Checkpoints {
     pub bytes: u64,
 }
 
+/// Which of several equal processes this is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Rank {
+    pub number: u64,
+    pub of: u64,
+}
+
+impl Rank {
+    pub const ALONE: Rank = Rank { number: 0, of: 1 };
+}
+
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Workload {
     pub data: DataSet,
@@ -40,6 +51,7 @@ pub struct Workload {
     /// At most this many steps, whatever the epochs say.
     pub steps: Option<u64>,
     /// How long a step computes.
+    #[serde(rename = "compute_seconds", with = "seconds")]
     pub compute: Duration,
     /// Threads that read; none: the step itself reads, on demand.
     pub workers: u64,
@@ -48,6 +60,20 @@ pub struct Workload {
     /// The largest request of a reader that has a choice: the buffer of TFRecord, the pieces of an array of NPZ.
     pub request: u64,
     pub checkpoints: Option<Checkpoints>,
+}
+
+mod seconds {
+    use std::time::Duration;
+
+    use serde::{Deserialize, Deserializer, Serializer, de::Error};
+
+    pub(super) fn serialize<S: Serializer>(duration: &Duration, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_f64(duration.as_secs_f64())
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Duration, D::Error> {
+        Duration::try_from_secs_f64(f64::deserialize(deserializer)?).map_err(D::Error::custom)
+    }
 }
 
 /// Larger would not be what any loader asks for, and a buffer of it is held by every thread.
@@ -112,6 +138,14 @@ impl DataSet {
     /// Bytes of samples in an epoch, in the mean.
     pub fn bytes(&self) -> u64 {
         self.files.saturating_mul(self.samples_per_file).saturating_mul(self.sample_bytes)
+    }
+
+    /// Bytes of data on the disk, in the mean.
+    pub fn stored(&self) -> u64 {
+        match self.kernel {
+            Kernel::Ffn => self.files.saturating_mul((SIDE * VOLUME).pow(3)),
+            _ => self.bytes(),
+        }
     }
 
     /// What a sample contains.

@@ -11,7 +11,7 @@ use crate::kernel::{EXTENT_CHUNKS, VIEW, VOXEL_CHUNKS};
 use crate::meter::Probe;
 use crate::order::Turns;
 use crate::random::Random;
-use crate::workload::{DataSet, Workload};
+use crate::workload::{DataSet, Rank, Workload};
 
 pub(super) struct ImageLoader {
     data: DataSet,
@@ -59,19 +59,20 @@ pub(super) struct VolumeLoader {
     data: DataSet,
     dir: PathBuf,
     turns: Arc<Turns>,
+    rank: u64,
     chunk: Vec<u8>,
 }
 
 impl VolumeLoader {
-    pub(super) fn new(workload: &Workload, dir: &Path, turns: Arc<Turns>) -> VolumeLoader {
-        VolumeLoader { data: workload.data.clone(), dir: dir.to_owned(), turns, chunk: Vec::new() }
+    pub(super) fn new(workload: &Workload, dir: &Path, turns: Arc<Turns>, rank: Rank) -> VolumeLoader {
+        VolumeLoader { data: workload.data.clone(), dir: dir.to_owned(), turns, rank: rank.number, chunk: Vec::new() }
     }
 }
 
 impl Loader for VolumeLoader {
     fn next(&mut self, probe: &mut Probe) -> Result<Option<u64>, Error> {
         let Some((epoch, draw)) = self.turns.next() else { return Ok(None) };
-        let mut random = Random::new(self.data.seed, &[4, epoch, draw]);
+        let mut random = Random::new(self.data.seed, &[4, self.rank, epoch, draw]);
         let file = probe.open(&self.data.path(&self.dir, random.below(self.data.files)))?;
         let mut reader = Reader::new(probe, file)?;
         let raw = reader.open(probe, "raw")?;

@@ -11,7 +11,7 @@ use crate::error::Error;
 use crate::kernel::Kernel;
 use crate::meter::Probe;
 use crate::order::Turns;
-use crate::workload::Workload;
+use crate::workload::{Rank, Workload};
 
 /// One that reads; several share the turns.
 pub(crate) trait Loader: Send {
@@ -24,10 +24,11 @@ pub(crate) struct Loading {
     workload: Workload,
     dir: std::path::PathBuf,
     turns: Arc<Turns>,
+    rank: Rank,
 }
 
 impl Loading {
-    pub(crate) fn new(workload: &Workload, dir: &Path) -> Result<Loading, Error> {
+    pub(crate) fn new(workload: &Workload, dir: &Path, rank: Rank) -> Result<Loading, Error> {
         let data = &workload.data;
         // Files of records, volumes and shots come shuffled; images of CosmicTagger in their order.
         let (parts, shuffled) = match data.kernel {
@@ -37,8 +38,10 @@ impl Loading {
         };
         let parts =
             u32::try_from(parts).map_err(|_| Error::Workload("more than 4 billion parts in a data set".into()))?;
-        let turns = Arc::new(Turns::new(parts, workload.epochs, data.seed, shuffled));
-        Ok(Loading { workload: workload.clone(), dir: dir.to_owned(), turns })
+        // Every process of FFN draws for itself.
+        let share = if data.kernel == Kernel::Ffn { Rank::ALONE } else { rank };
+        let turns = Arc::new(Turns::new(parts, workload.epochs, data.seed, shuffled, share));
+        Ok(Loading { workload: workload.clone(), dir: dir.to_owned(), turns, rank })
     }
 
     pub(crate) fn loader(&self) -> Box<dyn Loader> {
@@ -46,7 +49,7 @@ impl Loading {
         match workload.data.kernel {
             Kernel::ImageNet | Kernel::CosmoFlow => Box::new(record::RecordLoader::new(workload, dir, turns)),
             Kernel::CosmicTagger => Box::new(hdf5::ImageLoader::new(workload, dir, turns)),
-            Kernel::Ffn => Box::new(hdf5::VolumeLoader::new(workload, dir, turns)),
+            Kernel::Ffn => Box::new(hdf5::VolumeLoader::new(workload, dir, turns, self.rank)),
             Kernel::Frnn => Box::new(npz::ShotLoader::new(workload, dir, turns)),
         }
     }

@@ -4,7 +4,7 @@
 use std::path::Path;
 use std::time::Duration;
 
-use tulpar_kernels::{Checkpoints, Kernel, Outputs, Truth, Workload, generate, run};
+use tulpar_kernels::{Checkpoints, Compute, Job, Kernel, Outputs, Rank, Truth, Workload, bench, generate, run};
 
 /// Runs a kernel on a data set of so many bytes.
 fn ran(kernel: Kernel, bytes: u64, change: impl FnOnce(&mut Workload)) -> (Truth, Workload, tempfile::TempDir) {
@@ -14,7 +14,7 @@ fn ran(kernel: Kernel, bytes: u64, change: impl FnOnce(&mut Workload)) -> (Truth
     let dir = tempfile::tempdir().unwrap();
     generate(&workload.data, dir.path(), &|_| {}).unwrap();
     let outputs = Outputs { folder: dir.path().join("out") };
-    let truth = run(&workload, dir.path(), &outputs).unwrap();
+    let truth = run(&workload, dir.path(), &outputs, Rank::ALONE).unwrap();
     let written: Truth = serde_json::from_slice(&std::fs::read(outputs.truth()).unwrap()).unwrap();
     assert_eq!((written.read.bytes, written.steps), (truth.read.bytes, truth.steps));
     (truth, workload, dir)
@@ -149,7 +149,31 @@ fn a_damaged_record_is_named_and_ends_the_run() {
     let mut bytes = std::fs::read(&path).unwrap();
     bytes[1000] ^= 1;
     std::fs::write(&path, bytes).unwrap();
-    let error = run(&workload, dir.path(), &Outputs { folder: dir.path().join("out") }).unwrap_err().to_string();
+    let error =
+        run(&workload, dir.path(), &Outputs { folder: dir.path().join("out") }, Rank::ALONE).unwrap_err().to_string();
     assert!(error.contains("train-00001-of-00004.tfrecord is not what was generated"), "{error}");
     assert!(error.contains("a record has a wrong checksum"), "{error}");
+}
+
+#[test]
+fn a_file_system_is_judged_by_all_processes_beside_the_raw_read() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut workload = Kernel::Frnn.workload(20 << 20);
+    workload.compute = Duration::from_millis(1);
+    let job = Job { workload, dir: dir.path().to_owned(), out: dir.path().join("out"), processes: 2 };
+    let start = |path: &Path| {
+        let job = Job::read(path)?;
+        (0..job.processes).try_for_each(|rank| job.run(rank).map(|_| ()))
+    };
+    let outcome = bench(job.clone(), true, Compute::Set, &start).unwrap();
+    assert_eq!(outcome.truths.iter().map(|truth| truth.samples).collect::<Vec<_>>(), [6, 5]);
+    let most: u64 = outcome.truths.iter().map(|truth| truth.read.bytes).sum();
+    // A few bytes of every archive are read twice.
+    assert_eq!(outcome.raw.bytes, most - 11 * 46);
+    assert!(outcome.read_bytes_per_second() > 0.0 && outcome.ratio() > 0.0);
+    assert_eq!(outcome.generate_seconds.is_some(), !outcome.data.reused);
+    let again = bench(Job { processes: 1, ..job }, false, Compute::Published, &start).unwrap();
+    assert!(again.data.reused && again.generate_seconds.is_none());
+    assert_eq!(again.truths[0].samples, 11);
+    assert!(again.truths[0].workload.compute > Duration::ZERO);
 }
