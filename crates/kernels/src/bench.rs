@@ -4,7 +4,7 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use serde::{Deserialize, Serialize};
 
@@ -15,15 +15,6 @@ use crate::raw::{Raw, evict, read_raw};
 use crate::run::{Outputs, run};
 use crate::truth::Truth;
 use crate::workload::{Rank, Workload};
-
-/// How long steps compute.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub enum Compute {
-    /// As the workload says.
-    Set,
-    /// So long that the share of I/O is near the published one, with what this file system gives.
-    Published,
-}
 
 /// What the process of a kernel is to do; handed over as a file.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -81,50 +72,27 @@ pub struct Outcome {
     pub out: PathBuf,
 }
 
-/// Makes the data, runs the kernel through `start`, and reads the same bytes raw.
-pub fn bench(
-    mut job: Job,
-    cold: bool,
-    compute: Compute,
-    start: &dyn Fn(&Path) -> Result<(), Error>,
-) -> Result<Outcome, Error> {
+/// Makes the data, runs the kernel through `start`, and reads the same bytes raw, before and after: the better counts,
+/// since others may use the storage too.
+pub fn bench(job: Job, cold: bool, start: &dyn Fn(&Path) -> Result<(), Error>) -> Result<Outcome, Error> {
     job.workload.check()?;
     let begun = Instant::now();
     let data = generate(&job.workload.data, &job.dir, &|_| {})?;
     let generate_seconds = (!data.reused).then(|| begun.elapsed().as_secs_f64());
     let forget = || if cold { evict(&job.workload.data, &job.dir) } else { Ok(()) };
-    if !cold {
-        read_raw(&job.workload.data, &job.dir, u64::MAX)?;
-    }
-    if compute == Compute::Published {
-        forget()?;
-        job.workload.compute = calibrated(&job)?;
-    }
+    forget()?;
+    let mut raw = read_raw(&job.workload.data, &job.dir, u64::MAX)?;
     forget()?;
     start(&job.write()?)?;
     let truths = job.truths()?;
     forget()?;
     let most = truths.iter().map(|truth| truth.read.bytes).sum();
-    let raw = read_raw(&job.workload.data, &job.dir, most)?;
+    let after = read_raw(&job.workload.data, &job.dir, most)?;
+    // What was in memory before nobody asked for it is no measure.
+    if !cold || after.bytes_per_second() > raw.bytes_per_second() {
+        raw = after;
+    }
     Ok(Outcome { kernel: job.workload.data.kernel, cold, data, generate_seconds, truths, raw, out: job.out })
-}
-
-/// Steps that are looked at to learn how long their reads take.
-const LOOKED_AT: u64 = 32;
-
-/// How long a step must compute for the published share.
-fn calibrated(job: &Job) -> Result<Duration, Error> {
-    let mut short = job.clone();
-    short.workload.steps = Some(job.workload.steps.unwrap_or(LOOKED_AT).min(LOOKED_AT));
-    short.workload.compute = Duration::ZERO;
-    short.workload.checkpoints = None;
-    short.out = job.out.join("calibration");
-    short.processes = 1;
-    let truth = short.run(0)?;
-    // More was read than these steps took, where samples are read ahead.
-    let step = truth.sample_bytes as f64 / truth.steps.max(1) as f64;
-    let reading = truth.times.io * (step / truth.read.bytes.max(1) as f64);
-    Ok(job.workload.data.kernel.published().compute(Duration::from_secs_f64(reading)))
 }
 
 impl Outcome {
@@ -180,11 +148,9 @@ impl Outcome {
         if io > 0.0 { self.sum(|truth| truth.times.hidden) / io } else { 0.0 }
     }
 
-    /// The size of most requests that are not for a few bytes, and its share of all reads.
-    pub fn common_size(&self) -> (u64, f64) {
-        let Some(truth) = self.truths.first() else { return (0, 0.0) };
-        let (size, count) = truth.read.sizes.first().copied().unwrap_or((0, 0));
-        (size, count as f64 / truth.read.count.max(1) as f64)
+    /// Half of the reads are no larger than the first; half of the bytes come in reads no larger than the second.
+    pub fn sizes(&self) -> (u64, u64) {
+        self.truths.first().map_or((0, 0), |truth| (truth.read.median_size, truth.read.median_byte_size))
     }
 
     /// Share of reads that begin after the end of the one before in the same file.

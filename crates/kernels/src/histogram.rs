@@ -114,11 +114,13 @@ impl Sizes {
         ranges
     }
 
-    pub(crate) fn median(&self) -> u64 {
-        let half = self.0.values().sum::<u64>().div_ceil(2);
+    /// The size up to which half of all weight lies.
+    pub(crate) fn median(&self, weight: impl Fn(u64) -> u64) -> u64 {
+        let weights = || self.0.iter().map(|(size, count)| u128::from(weight(*size)) * u128::from(*count));
+        let half = weights().sum::<u128>().div_ceil(2);
         let mut seen = 0;
-        for (size, count) in &self.0 {
-            seen += count;
+        for (size, weight) in self.0.keys().zip(weights()) {
+            seen += weight;
             if seen >= half {
                 return *size;
             }
@@ -158,6 +160,6 @@ mod tests {
             sizes.add(size, 1);
         }
         assert_eq!(sizes.ranges(), [2, 2, 1, 0, 1, 1, 0, 0, 0, 1]);
-        assert_eq!(sizes.median(), 1024);
+        assert_eq!((sizes.median(|_| 1), sizes.median(|size| size)), (1024, 2 << 30));
     }
 }

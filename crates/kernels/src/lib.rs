@@ -24,11 +24,11 @@ mod tally;
 mod truth;
 mod workload;
 
-pub use bench::{Compute, Job, Outcome, bench};
+pub use bench::{Job, Outcome, bench};
 pub use error::Error;
 pub use generate::{Generated, generate};
 pub use kernel::{Kernel, Published};
 pub use raw::{Raw, evict, read_raw};
 pub use run::{Outputs, run};
 pub use truth::{Accesses, FileBytes, Latency, Shares, Truth};
-pub use workload::{Checkpoints, DataSet, Rank, Workload};
+pub use workload::{Checkpoints, Compute, DataSet, Rank, Workload};

@@ -15,7 +15,7 @@ use crate::queue::Queue;
 use crate::random::Random;
 use crate::tally::Tally;
 use crate::truth::{Stepped, Truth};
-use crate::workload::{Checkpoints, Rank, Workload};
+use crate::workload::{Checkpoints, Compute, Rank, Workload};
 
 /// Where a kernel writes: its profile, its event file, its checkpoints and `truth.json`.
 #[derive(Debug, Clone)]
@@ -43,6 +43,7 @@ pub fn run(workload: &Workload, dir: &Path, outputs: &Outputs, rank: Rank) -> Re
         workload,
         probe: Probe::new(&meter),
         outputs,
+        begun,
         meter: Arc::clone(&meter),
         tally: Tally::default(),
         stepped: Stepped::default(),
@@ -103,6 +104,7 @@ impl Source<'_> {
 struct Training<'a> {
     workload: &'a Workload,
     outputs: &'a Outputs,
+    begun: u64,
     meter: Arc<Meter>,
     probe: Probe,
     tally: Tally,
@@ -127,8 +129,7 @@ impl Training<'_> {
                 break;
             }
             let waited = clock.now();
-            compute(self.workload.compute);
-            let computed = clock.now();
+            let computed = self.compute(waited);
             self.tally.computed((waited, computed));
             let checkpoint = match self.workload.checkpoints {
                 Some(checkpoints) if (number + 1) % checkpoints.every == 0 => {
@@ -152,6 +153,23 @@ impl Training<'_> {
         Ok(())
     }
 
+    /// The device computes and the host waits for it; until when.
+    fn compute(&mut self, from: u64) -> u64 {
+        let clock = self.meter.clock;
+        let length = match self.workload.compute {
+            Compute::Seconds(seconds) => Duration::from_secs_f64(seconds),
+            Compute::Share(share) => {
+                self.tally.fold(&self.meter);
+                let wanted = (self.tally.io as f64 / share) as u64;
+                Duration::from_nanos(wanted.saturating_sub(from - self.begun))
+            }
+        };
+        if !length.is_zero() {
+            std::thread::sleep(length);
+        }
+        clock.now()
+    }
+
     fn save(&mut self, checkpoints: Checkpoints, step: u64) -> Result<(), Error> {
         let path = self.outputs.folder.join(format!("step-{step:07}.ckpt"));
         let mut block = vec![0; 1 << 20];
@@ -169,12 +187,5 @@ impl Training<'_> {
             fs::remove_file(&former).map_err(Error::io("remove the former", &former))?;
         }
         Ok(())
-    }
-}
-
-/// The device computes and the host waits for it.
-fn compute(length: Duration) {
-    if !length.is_zero() {
-        std::thread::sleep(length);
     }
 }

@@ -65,6 +65,8 @@ pub struct Accesses {
     /// The most frequent sizes with their counts.
     pub sizes: Vec<(u64, u64)>,
     pub median_size: u64,
+    /// Half of the bytes were moved by calls no larger than this.
+    pub median_byte_size: u64,
     /// Counts up to 100 bytes, 1 K, 10 K, 100 K, 1 M, 4 M, 10 M, 100 M, 1 G, and above.
     pub ranges: [u64; 10],
     pub latency: Latency,
@@ -116,7 +118,8 @@ impl Accesses {
     fn new(direction: &Direction) -> Accesses {
         Accesses {
             sizes: direction.sizes.common(Accesses::SIZES),
-            median_size: direction.sizes.median(),
+            median_size: direction.sizes.median(|_| 1),
+            median_byte_size: direction.sizes.median(|size| size),
             ranges: direction.sizes.ranges(),
             latency: Latency::from(&direction.latencies),
             ..Accesses::default()

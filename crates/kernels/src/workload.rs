@@ -1,7 +1,6 @@
 //! What a kernel is to do: the data set, and how it is read.
 
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
@@ -31,6 +30,17 @@ pub struct Checkpoints {
     pub bytes: u64,
 }
 
+/// How long steps compute.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Compute {
+    /// Seconds a step.
+    Seconds(f64),
+    /// Every step as long as it takes until I/O had this share of the time since the begin: the share is known
+    /// beforehand, whatever the file system gives.
+    Share(f64),
+}
+
 /// Which of several equal processes this is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Rank {
@@ -50,9 +60,7 @@ pub struct Workload {
     pub epochs: u64,
     /// At most this many steps, whatever the epochs say.
     pub steps: Option<u64>,
-    /// How long a step computes.
-    #[serde(rename = "compute_seconds", with = "seconds")]
-    pub compute: Duration,
+    pub compute: Compute,
     /// Threads that read; none: the step itself reads, on demand.
     pub workers: u64,
     /// Samples that are read ahead of the step.
@@ -60,20 +68,6 @@ pub struct Workload {
     /// The largest request of a reader that has a choice: the buffer of TFRecord, the pieces of an array of NPZ.
     pub request: u64,
     pub checkpoints: Option<Checkpoints>,
-}
-
-mod seconds {
-    use std::time::Duration;
-
-    use serde::{Deserialize, Deserializer, Serializer, de::Error};
-
-    pub(super) fn serialize<S: Serializer>(duration: &Duration, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.serialize_f64(duration.as_secs_f64())
-    }
-
-    pub(super) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Duration, D::Error> {
-        Duration::try_from_secs_f64(f64::deserialize(deserializer)?).map_err(D::Error::custom)
-    }
 }
 
 /// Larger would not be what any loader asks for, and a buffer of it is held by every thread.
@@ -87,6 +81,15 @@ impl Workload {
         }
         if self.data.files == 0 || self.data.samples_per_file == 0 || self.data.sample_bytes == 0 {
             return wrong("a data set needs at least one file with one sample of one byte");
+        }
+        match self.compute {
+            Compute::Seconds(seconds) if !(0.0..1e6).contains(&seconds) => {
+                return wrong("a step computes between no time and a million seconds");
+            }
+            Compute::Share(share) if !(0.001..=1.0).contains(&share) => {
+                return wrong("the share of I/O is between 0.1 % and 100 %");
+            }
+            _ => {}
         }
         if !(1..=LARGEST_REQUEST).contains(&self.request) {
             return wrong("a request has between 1 byte and 256 MB");

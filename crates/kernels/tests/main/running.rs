@@ -2,14 +2,13 @@
 //! as the set-up says.
 
 use std::path::Path;
-use std::time::Duration;
 
 use tulpar_kernels::{Checkpoints, Compute, Job, Kernel, Outputs, Rank, Truth, Workload, bench, generate, run};
 
 /// Runs a kernel on a data set of so many bytes.
 fn ran(kernel: Kernel, bytes: u64, change: impl FnOnce(&mut Workload)) -> (Truth, Workload, tempfile::TempDir) {
     let mut workload = kernel.workload(bytes);
-    workload.compute = Duration::ZERO;
+    workload.compute = Compute::Seconds(0.0);
     change(&mut workload);
     let dir = tempfile::tempdir().unwrap();
     generate(&workload.data, dir.path(), &|_| {}).unwrap();
@@ -103,7 +102,7 @@ fn frnn_reads_whole_archives_one_by_one() {
 
 #[test]
 fn what_is_read_on_demand_is_never_hidden() {
-    let (truth, _, _dir) = ran(Kernel::Ffn, 20 << 20, |workload| workload.compute = Duration::from_millis(2));
+    let (truth, _, _dir) = ran(Kernel::Ffn, 20 << 20, |workload| workload.compute = Compute::Seconds(0.002));
     assert_eq!(truth.times.hidden, 0.0);
     assert_eq!(truth.times.exposed, truth.times.io);
     assert!(truth.times.compute >= 0.002 * truth.steps as f64);
@@ -114,7 +113,7 @@ fn what_is_read_on_demand_is_never_hidden() {
 #[test]
 fn what_is_read_ahead_of_a_long_compute_is_hidden() {
     let (truth, _, _dir) = ran(Kernel::CosmoFlow, 16 << 20, |workload| {
-        workload.compute = Duration::from_millis(30);
+        workload.compute = Compute::Seconds(0.03);
         workload.workers = 1;
         workload.prefetch = 2;
     });
@@ -159,21 +158,29 @@ fn a_damaged_record_is_named_and_ends_the_run() {
 fn a_file_system_is_judged_by_all_processes_beside_the_raw_read() {
     let dir = tempfile::tempdir().unwrap();
     let mut workload = Kernel::Frnn.workload(20 << 20);
-    workload.compute = Duration::from_millis(1);
+    workload.compute = Compute::Seconds(0.001);
     let job = Job { workload, dir: dir.path().to_owned(), out: dir.path().join("out"), processes: 2 };
     let start = |path: &Path| {
         let job = Job::read(path)?;
         (0..job.processes).try_for_each(|rank| job.run(rank).map(|_| ()))
     };
-    let outcome = bench(job.clone(), true, Compute::Set, &start).unwrap();
+    let outcome = bench(job.clone(), true, &start).unwrap();
     assert_eq!(outcome.truths.iter().map(|truth| truth.samples).collect::<Vec<_>>(), [6, 5]);
     let most: u64 = outcome.truths.iter().map(|truth| truth.read.bytes).sum();
     // A few bytes of every archive are read twice.
     assert_eq!(outcome.raw.bytes, most - 11 * 46);
     assert!(outcome.read_bytes_per_second() > 0.0 && outcome.ratio() > 0.0);
     assert_eq!(outcome.generate_seconds.is_some(), !outcome.data.reused);
-    let again = bench(Job { processes: 1, ..job }, false, Compute::Published, &start).unwrap();
+    let again = bench(Job { processes: 1, ..job }, false, &start).unwrap();
     assert!(again.data.reused && again.generate_seconds.is_none());
     assert_eq!(again.truths[0].samples, 11);
-    assert!(again.truths[0].workload.compute > Duration::ZERO);
+}
+
+#[test]
+fn a_step_computes_until_io_has_the_share_that_was_asked_for() {
+    for (kernel, share) in [(Kernel::Frnn, 0.05), (Kernel::CosmoFlow, 0.03)] {
+        let (truth, ..) = ran(kernel, 30 << 20, |workload| workload.compute = Compute::Share(share));
+        // A machine that is late makes the share smaller, never larger.
+        assert!(truth.times.compute > 0.0 && truth.times.io_share < 1.1 * share, "{kernel}: {:?}", truth.times);
+    }
 }

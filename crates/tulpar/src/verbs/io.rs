@@ -1,6 +1,8 @@
 //! `tulpar io …`: what a program read and wrote, recorded, explained and generated. Each part has its own words here and
 //! its work in the crate that it belongs to.
 
+mod bench;
+
 use crate::failure::{Exit, Failure};
 use crate::print;
 use clap::{Args, Subcommand};
@@ -13,6 +15,11 @@ use tulpar_trace::report::Report;
 pub(crate) enum Io {
     /// Say what a job did to its files and where its time went, from Darshan logs
     Report(IoReportArguments),
+    /// Judge a file system by the access patterns of deep-learning applications
+    Bench(bench::IoBenchArguments),
+    /// The process of a kernel
+    #[command(name = "__kernel", hide = true)]
+    Kernel(bench::KernelArguments),
 }
 
 #[derive(Debug, Args)]
@@ -28,6 +35,8 @@ pub(crate) struct IoReportArguments {
 pub(crate) fn io(folder: Option<&Path>, verb: &Io) -> Result<ExitCode, Failure> {
     match verb {
         Io::Report(arguments) => report(folder, arguments),
+        Io::Bench(arguments) => bench::judge(folder, arguments),
+        Io::Kernel(arguments) => bench::kernel(arguments),
     }
 }
 
