@@ -3,6 +3,7 @@
 mod main {
     mod architecture;
     mod asking;
+    mod benching;
     mod catalogues;
     mod choosing;
     mod containers;
