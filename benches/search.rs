@@ -14,7 +14,6 @@ mod optuna;
 mod problems;
 
 use problems::{PROBLEMS, Problem};
-use std::time::Instant;
 use tulpar_hpo::{Next, Objective, Outcome, Settings, Study, Values};
 
 const SEEDS: u32 = 20;
@@ -107,7 +106,7 @@ fn quality(peer: Option<&serde_json::Value>) {
 }
 
 fn overhead(peer: Option<&serde_json::Value>) {
-    println!("ask + tell, ms, Hartmann-6");
+    println!("ask + tell, ms of processor time, Hartmann-6");
     let problem = &PROBLEMS[1];
     let mut ours = f64::NAN;
     for (sampler, trials) in
@@ -115,19 +114,17 @@ fn overhead(peer: Option<&serde_json::Value>) {
     {
         let mut study = study(problem, sampler, 0);
         // Trials that others ran cost no ask: what is timed is what an ask costs with so many behind it.
-        let space = problem.space();
         let mut random = self::study(problem, "random", 1);
         for _ in 0..trials - 50 {
             let (_, values) = ask(&mut random);
             study.add(&values, &[], Outcome::value((problem.function)(&values))).expect("inside");
         }
-        let _ = space;
-        let begun = Instant::now();
+        let begun = processor_seconds();
         for _ in 0..50 {
             let (number, values) = ask(&mut study);
             study.tell(number, Outcome::value((problem.function)(&values))).expect("it runs");
         }
-        let each = begun.elapsed().as_secs_f64() * 1000.0 / 50.0;
+        let each = (processor_seconds() - begun) * 1000.0 / 50.0;
         if (sampler, trials) == ("tpe", 1000) {
             ours = each;
         }
@@ -136,6 +133,14 @@ fn overhead(peer: Option<&serde_json::Value>) {
     if let Some(theirs) = peer.and_then(|peer| peer["ms"].as_f64()) {
         println!("  Optuna tpe near trial 1000 {theirs:>8.3}   ({:.0} times ours)", theirs / ours);
     }
+}
+
+/// Of this thread: what others do on the machine does not count.
+fn processor_seconds() -> f64 {
+    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: the clock writes into `time`, which lives longer than the call.
+    unsafe { libc::clock_gettime(libc::CLOCK_THREAD_CPUTIME_ID, &raw mut time) };
+    time.tv_sec as f64 + time.tv_nsec as f64 * 1e-9
 }
 
 fn parallel() {

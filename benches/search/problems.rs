@@ -50,10 +50,10 @@ return -sum(a*exp(-sum(q*(v-p*1e-4)**2 for q,v,p in zip(Q,x,R))) for a,Q,R in zi
         function: mixed,
         python: "opt=trial.suggest_categorical('opt',['adam','sgd','rmsprop']); lr=log10(trial.suggest_float('lr',1e-5,1e-1,log=True))
 layers=trial.suggest_int('layers',1,8); dropout=trial.suggest_float('dropout',0,0.5,step=0.05)
-loss=0.05+0.002*(layers-5)**2+0.3*(dropout-0.2)**2
-if opt=='sgd': return loss+0.01*(lr+1.5)**2+0.1*(F('momentum',0,1)-0.9)**2
-if opt=='adam': return loss+0.008+0.01*(lr+3)**2+1.0*(F('beta',0.8,1)-0.95)**2
-return loss+0.02+0.01*(lr+3.5)**2",
+loss=0.05+0.006*(layers-5)**2+1.0*(dropout-0.2)**2
+if opt=='sgd': return loss+0.03*(lr+1.5)**2+0.3*(F('momentum',0,1)-0.9)**2
+if opt=='adam': return loss+0.004+0.03*(lr+3)**2+6.0*(F('beta',0.8,1)-0.95)**2
+return loss+0.01+0.03*(lr+3.5)**2",
     },
     Problem {
         name: "Rosenbrock-4",
@@ -122,11 +122,11 @@ fn hartmann(values: &Values) -> f64 {
 
 fn mixed(values: &Values) -> f64 {
     let (lr, layers, dropout) = (number(values, "lr").log10(), number(values, "layers"), number(values, "dropout"));
-    let loss = 0.05 + 0.002 * (layers - 5.0).powi(2) + 0.3 * (dropout - 0.2).powi(2);
+    let loss = 0.05 + 0.006 * (layers - 5.0).powi(2) + (dropout - 0.2).powi(2);
     match values["opt"].to_string().as_str() {
-        "sgd" => loss + 0.01 * (lr + 1.5).powi(2) + 0.1 * (number(values, "momentum") - 0.9).powi(2),
-        "adam" => loss + 0.008 + 0.01 * (lr + 3.0).powi(2) + (number(values, "beta") - 0.95).powi(2),
-        _ => loss + 0.02 + 0.01 * (lr + 3.5).powi(2),
+        "sgd" => loss + 0.03 * (lr + 1.5).powi(2) + 0.3 * (number(values, "momentum") - 0.9).powi(2),
+        "adam" => loss + 0.004 + 0.03 * (lr + 3.0).powi(2) + 6.0 * (number(values, "beta") - 0.95).powi(2),
+        _ => loss + 0.01 + 0.03 * (lr + 3.5).powi(2),
     }
 }
 

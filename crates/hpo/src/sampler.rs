@@ -52,7 +52,7 @@ pub struct TpeSettings {
 
 impl Default for TpeSettings {
     fn default() -> Self {
-        Self { startup: 10, candidates: 24 }
+        Self { startup: 10, candidates: 64 }
     }
 }
 

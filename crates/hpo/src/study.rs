@@ -367,6 +367,17 @@ impl Study {
 
     /// A trial that somebody else ran, with what came of it.
     pub fn add(&mut self, values: &Values, reports: &[(u64, f64)], outcome: Outcome) -> Result<u32, StudyError> {
+        self.add_from(None, values, reports, outcome)
+    }
+
+    /// The same, with where it is kept.
+    pub fn add_from(
+        &mut self,
+        source: Option<String>,
+        values: &Values,
+        reports: &[(u64, f64)],
+        outcome: Outcome,
+    ) -> Result<u32, StudyError> {
         let point = self.settings.space.point(values)?;
         if let Outcome::Complete { values, .. } = &outcome
             && values.len() != self.settings.objectives.len()
@@ -375,6 +386,7 @@ impl Study {
             return Err(StudyError::ValueCount { number: self.trials.len() as u32, given, objectives });
         }
         let number = self.begin(point, Origin::Outside)?;
+        self.trials[number as usize].source = source;
         for (step, value) in reports {
             self.report(number, *step, *value)?;
         }

@@ -69,6 +69,9 @@ pub struct Trial {
     /// Why it failed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
+    /// Where a trial of others is kept, for whoever brought it; never looked into here.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub source: Option<String>,
 }
 
 impl Trial {
@@ -82,6 +85,7 @@ impl Trial {
             constraints: Vec::new(),
             reports: Vec::new(),
             reason: None,
+            source: None,
         }
     }
 

@@ -2,6 +2,8 @@
 
 #[path = "main/harness.rs"]
 mod harness;
+#[path = "main/optuna.rs"]
+mod optuna;
 #[path = "main/properties.rs"]
 mod properties;
 #[path = "main/pruning.rs"]

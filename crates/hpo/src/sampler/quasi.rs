@@ -5,36 +5,41 @@ use crate::random::{Purpose, Stream};
 
 #[derive(Debug, Clone)]
 pub(crate) struct Halton {
-    /// A permutation of the digits for each dimension; its length is the base, a prime.
-    digits: Vec<Vec<u32>>,
+    /// For each dimension a permutation of the digits for each place; their length is the base, a prime.
+    digits: Vec<Vec<Vec<u32>>>,
 }
 
 impl Halton {
     pub(crate) fn new(dimensions: usize, seed: u64) -> Self {
         let permuted = |(dimension, base): (usize, u32)| {
-            let mut digits: Vec<u32> = (0..base).collect();
-            Stream::new(seed, Purpose::Scramble, dimension as u64).shuffle(&mut digits);
-            digits
+            let mut stream = Stream::new(seed, Purpose::Scramble, dimension as u64);
+            // Finer than any number of trials.
+            let places = (36.0 / f64::from(base.ilog2() + 1)).ceil() as usize;
+            let one = |_| {
+                let mut digits: Vec<u32> = (0..base).collect();
+                stream.shuffle(&mut digits);
+                digits
+            };
+            (0..places).map(one).collect()
         };
         Self { digits: primes(dimensions).into_iter().enumerate().map(permuted).collect() }
     }
 
     /// The point with this number, in the unit cube.
     pub(crate) fn units(&self, number: u64) -> Vec<f64> {
-        self.digits.iter().map(|digits| coordinate(digits, number)).collect()
+        self.digits.iter().map(|places| coordinate(places, number)).collect()
     }
 }
 
-fn coordinate(digits: &[u32], mut number: u64) -> f64 {
-    let base = digits.len() as u64;
+fn coordinate(places: &[Vec<u32>], mut number: u64) -> f64 {
     let (mut sum, mut weight) = (0.0, 1.0);
-    while number > 0 {
+    for digits in places {
+        let base = digits.len() as u64;
         weight /= base as f64;
         sum += weight * f64::from(digits[(number % base) as usize]);
         number /= base;
     }
-    // The zeros that follow for ever are permuted too.
-    (sum + weight * f64::from(digits[0]) / (base as f64 - 1.0)).min(1.0 - f64::EPSILON / 2.0)
+    (sum + 0.5 * weight).min(1.0 - f64::EPSILON / 2.0)
 }
 
 fn primes(count: usize) -> Vec<u32> {

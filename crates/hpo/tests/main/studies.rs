@@ -211,7 +211,7 @@ fn samplers_and_pruners_are_names_or_settings() {
     let sampler: Sampler = serde_json::from_str("\"tpe\"").unwrap();
     assert_eq!(sampler, Sampler::default());
     let sampler: Sampler = serde_json::from_str(r#"{"tpe": {"startup": 20}}"#).unwrap();
-    assert_eq!(serde_json::to_string(&sampler).unwrap(), r#"{"tpe":{"startup":20,"candidates":24}}"#);
+    assert_eq!(serde_json::to_string(&sampler).unwrap(), r#"{"tpe":{"startup":20,"candidates":64}}"#);
     let pruner: Pruner = serde_json::from_str("\"asha\"").unwrap();
     assert_eq!(pruner, "halving".parse().unwrap());
     let pruner: Pruner = serde_json::from_str(r#"{"halving": {"least": 2, "pause": true}}"#).unwrap();

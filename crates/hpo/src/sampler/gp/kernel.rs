@@ -76,6 +76,12 @@ fn squares(kinds: &[bool], data: &Data) -> Vec<Vec<f64>> {
     (0..kinds.len()).map(pairs).collect()
 }
 
+/// Middles and spreads of the logarithms of weights, height and noise.
+fn priors(dimensions: usize) -> impl Iterator<Item = (f64, f64)> {
+    let weights = std::iter::repeat_n((1.7, 1.0), dimensions);
+    weights.chain([(0.0, 1.0), (-9.2, 2.0)])
+}
+
 /// The negative logarithm of likelihood and priors, by the logarithms of weights, height and noise.
 fn unlikeliness(data: &Data, squares: &[Vec<f64>], x: &[f64], gradient: &mut [f64]) -> f64 {
     let (size, dimensions) = (data.losses.len(), squares.len());
@@ -122,15 +128,13 @@ fn unlikeliness(data: &Data, squares: &[Vec<f64>], x: &[f64], gradient: &mut [f6
     for dimension in 0..dimensions {
         gradient[dimension] = weights[dimension] * dot(&slopes, &squares[dimension]);
     }
-    // Few parameters matter much, none is infinitely smooth; the height is near that of the data; noise is small.
-    for (dimension, weight) in weights.iter().enumerate() {
-        cost += 0.1 / weight + weight;
-        gradient[dimension] += -0.1 / weight + weight;
+    // Weights may be anything within reason, the height is near that of the data, and noise is small unless the data
+    // insist: a process that calls everything noise explores corners for ever.
+    for (at, (middle, spread)) in priors(dimensions).enumerate() {
+        let away = (x[at] - middle) / spread;
+        cost += 0.5 * away * away;
+        gradient[at] += away / spread;
     }
-    cost += height - x[dimensions];
-    gradient[dimensions] += height - 1.0;
-    cost += 20.0 * noise - 0.1 * x[dimensions + 1];
-    gradient[dimensions + 1] += 20.0 * noise - 0.1;
     if cost.is_finite() { cost } else { f64::INFINITY }
 }
 

@@ -2,15 +2,16 @@
 //! relative to the uniform one, so a parameter that a component does not have, or a candidate does not have, adds nothing.
 
 use crate::history::History;
-use crate::math::{log, log_sum_exp, normal_below, normal_between, normal_quantile, pow};
+use crate::math::{log, log_sum_exp, normal_below, normal_between, normal_quantile};
 use crate::random::Stream;
 use crate::space::{Point, Space};
 
 const LN_SQRT_TAU: f64 = 0.918_938_533_204_672_7;
-/// How sure a component is of its own choice: the weight of all choices together beside it.
-const CHOICE_PRIOR: f64 = 1.0;
+/// No kernel is narrower than this share of what evenly spread trials would leave each.
+const NARROWEST: f64 = 0.5;
 
 /// Kernels of one parameter, one for each component.
+#[derive(Default)]
 struct Kernels {
     middles: Vec<f64>,
     /// 1/width; 0 where the component has no such parameter.
@@ -19,7 +20,10 @@ struct Kernels {
     scales: Vec<f64>,
     /// Of choices: the choice of each component, none where it has no such parameter.
     choices: Vec<Option<u32>>,
-    width: f64,
+    narrowest: f64,
+    /// How many choices there are, and how often a component keeps its own without looking at the others.
+    count: f64,
+    keeps: f64,
     /// Logarithms of the share of the own choice and of any other.
     own: f64,
     other: f64,
@@ -38,50 +42,17 @@ impl Mixture {
         let mut weights: Vec<f64> = trials.iter().map(|(_, weight)| *weight).collect();
         weights.push(1.0);
         let total: f64 = weights.iter().sum();
-        let count = total;
-        let dimensions = space.len() as f64;
-        let width = (0.2 * pow(count, -1.0 / (dimensions + 4.0))).max(1.0 / (count + 1.0).min(100.0));
+        let narrowest = NARROWEST / (trials.len() as f64 + 2.0).min(100.0);
         let kernels = (0..space.len()).map(|parameter| {
             let domain = space.domain(parameter);
-            let units = trials.iter().map(|(number, _)| history.units(*number)[parameter]);
+            let units: Vec<f64> = trials.iter().map(|(number, _)| history.units(*number)[parameter]).collect();
             if domain.is_choice() {
-                let choices = domain.cells().unwrap_or(1) as f64;
-                let index = |unit: f64| (!unit.is_nan()).then_some((unit * choices) as u32);
-                return Kernels {
-                    middles: Vec::new(),
-                    sharpness: Vec::new(),
-                    scales: Vec::new(),
-                    choices: units.map(index).collect(),
-                    width,
-                    own: log((1.0 + CHOICE_PRIOR / choices) / (1.0 + CHOICE_PRIOR) * choices),
-                    other: log((CHOICE_PRIOR / choices) / (1.0 + CHOICE_PRIOR) * choices),
-                };
+                Kernels::of_choices(&units, domain.cells().unwrap_or(1) as f64)
+            } else {
+                // A kernel narrower than a cell would see nothing but its own value.
+                let cell = domain.cells().map_or(0.0, |cells| 0.5 / cells as f64);
+                Kernels::of_numbers(&units, narrowest.max(cell))
             }
-            // A kernel narrower than a cell would see nothing but its own value.
-            let cell = domain.cells().map_or(0.0, |cells| 0.5 / cells as f64);
-            let width = width.max(cell);
-            let mut kernels = Kernels {
-                middles: Vec::with_capacity(trials.len()),
-                sharpness: Vec::with_capacity(trials.len()),
-                scales: Vec::with_capacity(trials.len()),
-                choices: Vec::new(),
-                width,
-                own: 0.0,
-                other: 0.0,
-            };
-            for unit in units {
-                if unit.is_nan() {
-                    kernels.middles.push(0.5);
-                    kernels.sharpness.push(0.0);
-                    kernels.scales.push(0.0);
-                } else {
-                    let inside = normal_between(-unit / width, (1.0 - unit) / width);
-                    kernels.middles.push(unit);
-                    kernels.sharpness.push(1.0 / width);
-                    kernels.scales.push(-log(width * inside) - LN_SQRT_TAU);
-                }
-            }
-            kernels
         });
         let log_weights = weights.iter().map(|weight| log(weight / total)).collect();
         Self { kernels: kernels.collect(), log_weights, weights, total }
@@ -122,11 +93,58 @@ impl Mixture {
 }
 
 impl Kernels {
+    fn of_choices(units: &[f64], count: f64) -> Self {
+        let index = |unit: &f64| (!unit.is_nan()).then_some((unit * count) as u32);
+        let prior = 1.0 / (units.len() as f64 + 1.0);
+        let whole = 1.0 + prior * count;
+        Self {
+            choices: units.iter().map(index).collect(),
+            count,
+            keeps: 1.0 / whole,
+            own: log((1.0 + prior) / whole * count),
+            other: log(prior / whole * count),
+            ..Self::default()
+        }
+    }
+
+    /// A kernel is as wide as the gap to its farther neighbour: narrow where good trials agree, wide where they do not.
+    fn of_numbers(units: &[f64], narrowest: f64) -> Self {
+        let mut order: Vec<usize> = (0..units.len()).filter(|at| !units[*at].is_nan()).collect();
+        order.sort_by(|a, b| units[*a].total_cmp(&units[*b]));
+        let mut widths = vec![0.0; units.len()];
+        for (place, &at) in order.iter().enumerate() {
+            let before = place.checked_sub(1).map(|place| units[at] - units[order[place]]);
+            let after = order.get(place + 1).map(|other| units[*other] - units[at]);
+            let gap = match (before, after) {
+                (Some(before), Some(after)) => before.max(after),
+                (Some(gap), None) | (None, Some(gap)) => gap,
+                (None, None) => units[at].max(1.0 - units[at]),
+            };
+            widths[at] = gap.clamp(narrowest, 1.0);
+        }
+        let mut kernels = Self::default();
+        for (unit, width) in units.iter().zip(widths) {
+            if unit.is_nan() {
+                kernels.middles.push(0.5);
+                kernels.sharpness.push(0.0);
+                kernels.scales.push(0.0);
+            } else {
+                // Seven widths from the walls nothing is cut off.
+                let wall = unit.min(1.0 - unit) / width;
+                let inside = if wall > 7.0 { 1.0 } else { normal_between(-unit / width, (1.0 - unit) / width) };
+                kernels.middles.push(*unit);
+                kernels.sharpness.push(1.0 / width);
+                kernels.scales.push(-log(width * inside) - LN_SQRT_TAU);
+            }
+        }
+        kernels.narrowest = narrowest;
+        kernels
+    }
+
     fn sample(&self, component: usize, stream: &mut Stream) -> f64 {
         if let Some(choice) = self.choices.get(component) {
-            let choices = self.choices_count();
             return match choice {
-                Some(choice) if stream.uniform() < 1.0 / (1.0 + CHOICE_PRIOR) => (f64::from(*choice) + 0.5) / choices,
+                Some(choice) if stream.uniform() < self.keeps => (f64::from(*choice) + 0.5) / self.count,
                 _ => stream.uniform(),
             };
         }
@@ -142,11 +160,6 @@ impl Kernels {
         }
     }
 
-    fn choices_count(&self) -> f64 {
-        // own / other = (1 + p/n) / (p/n) = n/p + 1
-        ((crate::math::exp(self.own - self.other) - 1.0) * CHOICE_PRIOR).round()
-    }
-
     fn add_log_densities(&self, cell: Option<(f64, f64)>, number: f64, unit: f64, sums: &mut [f64]) {
         if !self.choices.is_empty() {
             for (sum, choice) in sums.iter_mut().zip(&self.choices) {
@@ -159,7 +172,7 @@ impl Kernels {
             return;
         }
         // Narrow cells are as good as points.
-        if let Some((low, high)) = cell.filter(|(low, high)| high - low > 0.3 * self.width) {
+        if let Some((low, high)) = cell.filter(|(low, high)| high - low > 0.3 * self.narrowest) {
             let at_middle = |middle: f64, sharpness: f64| {
                 normal_between((low - middle) * sharpness, (high - middle) * sharpness) / (high - low)
             };
@@ -168,7 +181,7 @@ impl Kernels {
                 if sharpness > 0.0 {
                     let density = at_middle(self.middles[at], sharpness).max(1e-300);
                     // The scale holds 1/width, which a probability does not need.
-                    *sum += log(density) + self.scales[at] + LN_SQRT_TAU + log(self.width);
+                    *sum += log(density / sharpness) + self.scales[at] + LN_SQRT_TAU;
                 }
             }
             return;
