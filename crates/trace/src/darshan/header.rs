@@ -5,7 +5,7 @@ use super::bytes::ByteOrder;
 use super::error::Error;
 use super::module::Module;
 
-const MAGIC: i64 = 6_567_223;
+pub(crate) const MAGIC: i64 = 6_567_223;
 const OLD_SIZE: usize = 360;
 const NEW_SIZE: usize = 1328;
 pub(crate) const LARGEST: usize = NEW_SIZE;

@@ -8,7 +8,7 @@ use super::error::Error;
 use super::header::Version;
 use super::region::Region;
 
-const METADATA: usize = 1024;
+pub(crate) const METADATA: usize = 1024;
 /// Darshan writes at most 4,096 bytes.
 const LARGEST: usize = 64 * 1024;
 /// More processes than any machine has: what says so is another structure.

@@ -19,6 +19,7 @@ mod names;
 mod records;
 mod region;
 mod set;
+pub mod write;
 
 pub use autoperf::{ApmpiHeader, ApmpiRecord, ApxcHeader, ApxcRecord};
 pub use bytes::ByteOrder;

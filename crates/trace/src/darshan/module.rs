@@ -52,6 +52,13 @@ impl Module {
         }
     }
 
+    pub(crate) fn number(self) -> usize {
+        match self {
+            Module::Unknown(number) => usize::from(number).min(63),
+            known => Module::KNOWN.iter().position(|(module, _)| *module == known).map_or(0, |index| index + 1),
+        }
+    }
+
     /// The name that Darshan's own tools print.
     pub fn name(self) -> String {
         match self {
