@@ -4,7 +4,7 @@
 //! `<process>-<start>.files`: one page of header, then entries of whole 64-byte units. `<process>-<start>.segments`: five
 //! words a read or write, only while tracing.
 
-#![allow(dead_code)]
+#![allow(dead_code, unreachable_pub)]
 
 /// Gives each name its position.
 macro_rules! positions {

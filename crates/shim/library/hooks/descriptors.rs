@@ -14,9 +14,9 @@ use crate::{account, active, files, store, system};
 const O_APPEND: c_int = 0o2000;
 const O_TMPFILE: c_int = 0o20_000_000;
 const O_PATH: c_int = 0o10_000_000;
-const O_WRONLY_CREAT_TRUNC: c_int = 0o1 | 0o100 | 0o1000;
+const O_CREAT: c_int = 0o100;
 
-unsafe fn opened(number: c_int, folder: c_int, path: *const c_char, flags: c_int, start: u64) {
+unsafe fn opened(number: c_int, folder: c_int, path: *const c_char, (flags, mode): (c_int, c_uint), start: u64) {
     if number < 0 || !active() || !store::is_ours() {
         return;
     }
@@ -34,7 +34,8 @@ unsafe fn opened(number: c_int, folder: c_int, path: *const c_char, flags: c_int
     {
         descriptor.position.store(system::end(number), Ordering::Relaxed);
     }
-    account::open(entry, flags as u64, entry::OPENS, start);
+    let mode = if flags & (O_CREAT | O_TMPFILE) != 0 { mode } else { 0 };
+    account::open(entry, u64::from(mode), entry::OPENS, start);
 }
 
 /// Called before the number is free again: another thread may get it at once.
@@ -73,91 +74,91 @@ hooks! {
     fn open[real](path: *const c_char, flags: c_int, mode: c_uint) -> c_int {
         let start = ticks();
         let number = real(path, flags, mode);
-        opened(number, AT_FDCWD, path, flags, start);
+        opened(number, AT_FDCWD, path, (flags, mode), start);
         number
     }
     fn open64[real](path: *const c_char, flags: c_int, mode: c_uint) -> c_int {
         let start = ticks();
         let number = real(path, flags, mode);
-        opened(number, AT_FDCWD, path, flags, start);
+        opened(number, AT_FDCWD, path, (flags, mode), start);
         number
     }
     fn __open_2[real](path: *const c_char, flags: c_int) -> c_int {
         let start = ticks();
         let number = real(path, flags);
-        opened(number, AT_FDCWD, path, flags, start);
+        opened(number, AT_FDCWD, path, (flags, 0), start);
         number
     }
     fn __open64_2[real](path: *const c_char, flags: c_int) -> c_int {
         let start = ticks();
         let number = real(path, flags);
-        opened(number, AT_FDCWD, path, flags, start);
+        opened(number, AT_FDCWD, path, (flags, 0), start);
         number
     }
     fn openat[real](folder: c_int, path: *const c_char, flags: c_int, mode: c_uint) -> c_int {
         let start = ticks();
         let number = real(folder, path, flags, mode);
-        opened(number, folder, path, flags, start);
+        opened(number, folder, path, (flags, mode), start);
         number
     }
     fn openat64[real](folder: c_int, path: *const c_char, flags: c_int, mode: c_uint) -> c_int {
         let start = ticks();
         let number = real(folder, path, flags, mode);
-        opened(number, folder, path, flags, start);
+        opened(number, folder, path, (flags, mode), start);
         number
     }
     fn __openat_2[real](folder: c_int, path: *const c_char, flags: c_int) -> c_int {
         let start = ticks();
         let number = real(folder, path, flags);
-        opened(number, folder, path, flags, start);
+        opened(number, folder, path, (flags, 0), start);
         number
     }
     fn __openat64_2[real](folder: c_int, path: *const c_char, flags: c_int) -> c_int {
         let start = ticks();
         let number = real(folder, path, flags);
-        opened(number, folder, path, flags, start);
+        opened(number, folder, path, (flags, 0), start);
         number
     }
     fn creat[real](path: *const c_char, mode: c_uint) -> c_int {
         let start = ticks();
         let number = real(path, mode);
-        opened(number, AT_FDCWD, path, O_WRONLY_CREAT_TRUNC, start);
+        opened(number, AT_FDCWD, path, (O_CREAT, mode), start);
         number
     }
     fn creat64[real](path: *const c_char, mode: c_uint) -> c_int {
         let start = ticks();
         let number = real(path, mode);
-        opened(number, AT_FDCWD, path, O_WRONLY_CREAT_TRUNC, start);
+        opened(number, AT_FDCWD, path, (O_CREAT, mode), start);
         number
     }
     fn mkstemp[real](template: *mut c_char) -> c_int {
         let start = ticks();
         let number = real(template);
-        opened(number, AT_FDCWD, template, 0o2, start);
+        opened(number, AT_FDCWD, template, (O_CREAT, 0o600), start);
         number
     }
     fn mkstemp64[real](template: *mut c_char) -> c_int {
         let start = ticks();
         let number = real(template);
-        opened(number, AT_FDCWD, template, 0o2, start);
+        opened(number, AT_FDCWD, template, (O_CREAT, 0o600), start);
         number
     }
     fn mkostemp[real](template: *mut c_char, flags: c_int) -> c_int {
         let start = ticks();
         let number = real(template, flags);
-        opened(number, AT_FDCWD, template, flags | 0o2, start);
+        opened(number, AT_FDCWD, template, (flags | O_CREAT, 0o600), start);
         number
     }
     fn mkostemp64[real](template: *mut c_char, flags: c_int) -> c_int {
         let start = ticks();
         let number = real(template, flags);
-        opened(number, AT_FDCWD, template, flags | 0o2, start);
+        opened(number, AT_FDCWD, template, (flags | O_CREAT, 0o600), start);
         number
     }
     fn mkstemps[real](template: *mut c_char, suffix: c_int) -> c_int {
         let start = ticks();
         let number = real(template, suffix);
-        opened(number, AT_FDCWD, template, 0o2, start);
+        opened(number, AT_FDCWD, template, (O_CREAT, 0o600), start);
         number
     }
     fn close[real](number: c_int) -> c_int {

@@ -2,6 +2,7 @@
 //! result on, `errno` included; what is kept is kept after that.
 
 mod descriptors;
+mod formatted;
 mod metadata;
 mod programs;
 mod streams;

@@ -9,7 +9,7 @@ use std::io::{self, Seek, SeekFrom, Write};
 use flate2::Compression;
 use flate2::write::ZlibEncoder;
 
-use super::dxt::{Operation, Segment};
+use super::dxt::Segment;
 use super::header::MAGIC;
 use super::job::{Job, METADATA};
 use super::module::Module;
@@ -40,7 +40,7 @@ impl<W: Write + Seek> Writer<W> {
     }
 
     /// The names behind the numbers of the records.
-    pub fn names<'a>(&mut self, names: impl IntoIterator<Item = (u64, &'a [u8])>) -> io::Result<()> {
+    pub fn names(&mut self, names: impl IntoIterator<Item = (u64, Vec<u8>)>) -> io::Result<()> {
         self.names = self.region(|region| {
             for (id, name) in names {
                 region.put(&id.to_le_bytes())?;
@@ -69,16 +69,12 @@ impl<W: Write + Seek> Writer<W> {
     /// Gives where the region lies; nothing where nothing was written.
     fn region(&mut self, write: impl FnOnce(&mut Region<'_, W>) -> io::Result<()>) -> io::Result<(u64, u64)> {
         let start = self.file.stream_position()?;
-        let encoder = ZlibEncoder::new(&mut self.file, Compression::fast());
-        let mut region = Region { encoder, bytes: 0 };
+        let mut region = Region { file: Some(&mut self.file), encoder: None };
         write(&mut region)?;
-        let bytes = region.bytes;
-        region.encoder.finish()?;
-        if bytes == 0 {
-            self.file.seek(SeekFrom::Start(start))?;
-            return Ok((0, 0));
+        match region.encoder {
+            None => Ok((0, 0)),
+            Some(encoder) => Ok((start, encoder.finish()?.stream_position()? - start)),
         }
-        Ok((start, self.file.stream_position()? - start))
     }
 
     /// Puts the header in place. `partial` are the modules that could not keep everything.
@@ -109,14 +105,17 @@ impl<W: Write + Seek> Writer<W> {
 
 /// The records of one module on their way into the log.
 pub struct Region<'a, W: Write> {
-    encoder: ZlibEncoder<&'a mut W>,
-    bytes: u64,
+    /// Until the first record.
+    file: Option<&'a mut W>,
+    encoder: Option<ZlibEncoder<&'a mut W>>,
 }
 
 impl<W: Write> Region<'_, W> {
     fn put(&mut self, bytes: &[u8]) -> io::Result<()> {
-        self.bytes += bytes.len() as u64;
-        self.encoder.write_all(bytes)
+        if let Some(file) = self.file.take() {
+            self.encoder = Some(ZlibEncoder::new(file, Compression::fast()));
+        }
+        self.encoder.as_mut().map_or(Ok(()), |encoder| encoder.write_all(bytes))
     }
 
     /// A record of fixed size, in today's version of its module.
@@ -148,8 +147,8 @@ impl<W: Write> Region<'_, W> {
     }
 
     /// In the order in which [`Region::trace`] says: writes, then reads.
-    pub fn segments(&mut self, segments: impl IntoIterator<Item = (Operation, Segment)>) -> io::Result<()> {
-        for (_, segment) in segments {
+    pub fn segments(&mut self, segments: impl IntoIterator<Item = Segment>) -> io::Result<()> {
+        for segment in segments {
             let mut bytes = [0; 32];
             bytes[..8].copy_from_slice(&segment.offset.to_le_bytes());
             bytes[8..16].copy_from_slice(&segment.length.to_le_bytes());

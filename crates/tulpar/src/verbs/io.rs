@@ -5,6 +5,7 @@ mod bench;
 
 use crate::failure::{Exit, Failure};
 use crate::print;
+use crate::verbs::record::{IoRecordArguments, record};
 use clap::{Args, Subcommand};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -15,6 +16,8 @@ use tulpar_trace::report::Report;
 pub(crate) enum Io {
     /// Say what a job did to its files and where its time went, from Darshan logs
     Report(IoReportArguments),
+    /// Run a command and record what it and all that it starts do to files, as a Darshan log
+    Record(IoRecordArguments),
     /// Judge a file system by the access patterns of deep-learning applications
     Bench(bench::IoBenchArguments),
     /// The process of a kernel
@@ -35,6 +38,7 @@ pub(crate) struct IoReportArguments {
 pub(crate) fn io(folder: Option<&Path>, verb: &Io) -> Result<ExitCode, Failure> {
     match verb {
         Io::Report(arguments) => report(folder, arguments),
+        Io::Record(arguments) => record(folder, arguments),
         Io::Bench(arguments) => bench::judge(folder, arguments),
         Io::Kernel(arguments) => bench::kernel(arguments),
     }

@@ -23,6 +23,7 @@ mod pegasus;
 mod plan;
 mod predict;
 mod prepare;
+mod record;
 mod report;
 mod run;
 mod runs;

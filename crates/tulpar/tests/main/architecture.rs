@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 /// Who may use whom. A change here is a change of the architecture: say why in an ADR.
-const EDGES: [(&str, &[&str]); 11] = [
+const EDGES: [(&str, &[&str]); 12] = [
     ("core", &[]),
     ("sim", &["core"]),
     ("launch", &["core", "transfer"]),
@@ -14,8 +14,9 @@ const EDGES: [(&str, &[&str]); 11] = [
     ("trace", &[]),
     ("kernels", &[]),
     ("hpo", &[]),
+    ("shim", &["trace"]),
     ("transfer", &[]),
-    ("tulpar", &["core", "exec", "kernels", "launch", "report", "sim", "store", "trace", "transfer"]),
+    ("tulpar", &["core", "exec", "kernels", "launch", "report", "shim", "sim", "store", "trace", "transfer"]),
 ];
 
 #[test]

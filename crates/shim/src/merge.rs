@@ -1,0 +1,526 @@
+//! From what the processes left to one Darshan log: every process that touched a file is a rank, in the order of their
+//! starts. Three passes over their files, so that memory grows with the number of files of one process, not with that of
+//! all.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::fs::File;
+use std::io::{self, BufWriter};
+use std::path::{Path, PathBuf};
+
+use tulpar_trace::darshan::counters::{posix, stdio};
+use tulpar_trace::darshan::write::{Region, Writer};
+use tulpar_trace::darshan::{Job, Module, Mount, Record, Segment};
+
+use crate::Error;
+use crate::layout::{FILES, entry, header};
+use crate::process::{Entry, Process};
+use crate::recording::Moment;
+
+type Words = [u64; entry::WORDS];
+
+/// What was recorded, and when.
+pub(crate) struct Command<'a> {
+    pub(crate) words: &'a [String],
+    pub(crate) started: Moment,
+    pub(crate) ended: Moment,
+}
+
+/// What a recording holds, in short.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Summary {
+    /// Processes that were seen, and those of them that touched files.
+    pub processes: u64,
+    pub ranks: u64,
+    pub files: u64,
+    pub reads: u64,
+    pub writes: u64,
+    pub bytes_read: u64,
+    pub bytes_written: u64,
+    pub segments: u64,
+    /// Programs that were started and could not be seen into, sorted.
+    pub unseen: Vec<String>,
+    /// Opens of files of the system, which are left out.
+    pub system_opens: u64,
+    /// Files, segments and calls for which there was no room.
+    pub lost: u64,
+}
+
+/// A process with what the first pass found of it.
+struct Rank {
+    process: Process,
+    clock: Clock,
+    /// Unit of every entry of a descriptor, and the number of its file.
+    units: Vec<(u32, u64)>,
+    /// Files with more than one entry of a kind.
+    twice: HashSet<(u64, u64)>,
+}
+
+/// Turns ticks of one process into seconds since the start of the recording.
+#[derive(Clone, Copy)]
+struct Clock {
+    ticks: u64,
+    seconds: f64,
+    seconds_per_tick: f64,
+}
+
+impl Clock {
+    fn seconds(&self, ticks: u64) -> f64 {
+        if ticks == 0 {
+            return 0.0;
+        }
+        let since = ticks.wrapping_sub(self.ticks) as i64 as f64;
+        (self.seconds + since * self.seconds_per_tick).max(0.0)
+    }
+}
+
+pub(crate) fn merge(folder: &Path, command: &Command<'_>, log: &Path) -> Result<Summary, Error> {
+    let mut processes = Vec::new();
+    for path in files(folder).map_err(Error::file("read the folder", folder))? {
+        if let Some(process) = Process::open(&path).map_err(Error::file("read", &path))? {
+            processes.push(process);
+        }
+    }
+    processes.sort_by_key(|process| process.get(header::START_REAL));
+    write(processes, command, log).map_err(Error::file("write", log))
+}
+
+fn files(folder: &Path) -> io::Result<Vec<PathBuf>> {
+    let mut found = Vec::new();
+    for item in std::fs::read_dir(folder)? {
+        let path = item?.path();
+        if path.extension().is_some_and(|extension| extension == FILES) {
+            found.push(path);
+        }
+    }
+    Ok(found)
+}
+
+fn write(processes: Vec<Process>, command: &Command<'_>, log: &Path) -> io::Result<Summary> {
+    let mut summary = Summary { processes: processes.len() as u64, ..Summary::default() };
+    let mut unseen = BTreeSet::new();
+    let mut lost = [false; 3];
+    let rates = rates(&processes, command);
+    let mut ranks = Vec::new();
+    let temporary = log.with_extension("partial");
+    for process in processes {
+        summary.system_opens += process.get(header::SYSTEM_OPENS);
+        for (position, lost) in [header::FILES_LOST, header::CALLS_LOST, header::SEGMENTS_LOST].into_iter().zip(&mut lost) {
+            summary.lost += process.get(position);
+            *lost |= process.get(position) > 0;
+        }
+        if let Some(rank) = survey(process, &rates, command, &mut summary, &mut unseen)? {
+            ranks.push(rank);
+        }
+    }
+    summary.ranks = ranks.len() as u64;
+    summary.unseen = unseen.into_iter().collect();
+    let job = job(command, &summary, ranks.len());
+    let mut writer = Writer::new(BufWriter::new(File::create(&temporary)?), &job)?;
+    summary.files = write_names(&mut writer, &ranks)?;
+    for (module, version, kind) in [(Module::Posix, 4, entry::POSIX), (Module::Stdio, 2, entry::STDIO)] {
+        writer.module(module, version, |region| {
+            ranks.iter().enumerate().try_for_each(|(rank, of)| write_records(region, kind, rank as i64, of))
+        })?;
+    }
+    writer.module(Module::DxtPosix, 1, |region| {
+        for (rank, of) in ranks.iter().enumerate() {
+            summary.segments += write_traces(region, rank as i64, of)?;
+        }
+        Ok(())
+    })?;
+    let mut partial = Vec::new();
+    if lost[0] || lost[1] {
+        partial.extend([Module::Posix, Module::Stdio]);
+    }
+    if lost[2] {
+        partial.push(Module::DxtPosix);
+    }
+    writer.finish(&partial)?;
+    std::fs::rename(&temporary, log)?;
+    Ok(summary)
+}
+
+/// Nanoseconds a tick, by host: from the two readings that are farthest apart. The recorder's own are those of this host.
+fn rates(processes: &[Process], command: &Command<'_>) -> HashMap<String, f64> {
+    let mut best: HashMap<String, (u64, f64)> = HashMap::new();
+    let mut take = |host: &str, monotonic: u64, ticks: u64| {
+        if monotonic > 0 && ticks > 0 {
+            let held = best.entry(host.to_owned()).or_default();
+            if monotonic > held.0 {
+                *held = (monotonic, monotonic as f64 / ticks as f64);
+            }
+        }
+    };
+    for process in processes {
+        let monotonic = process.get(header::LATE_MONOTONIC).saturating_sub(process.get(header::START_MONOTONIC));
+        take(&process.host, monotonic, process.get(header::LATE_TICKS).saturating_sub(process.get(header::START_TICKS)));
+    }
+    if let (Some(first), Some(last)) = (command.started.ticks, command.ended.ticks) {
+        let host = processes.first().map(|process| process.host.clone()).unwrap_or_default();
+        take(&host, command.ended.monotonic.saturating_sub(command.started.monotonic), last.saturating_sub(first));
+    }
+    best.into_iter().map(|(host, (_, rate))| (host, rate)).collect()
+}
+
+fn clock(process: &Process, rates: &HashMap<String, f64>, started: Moment) -> Clock {
+    const MILLISECOND: u64 = 1_000_000;
+    let (ticks, monotonic) = (process.get(header::START_TICKS), process.get(header::START_MONOTONIC));
+    // Where the processor has no even counter, the ticks are the monotonic clock itself.
+    let is_monotonic = ticks.abs_diff(monotonic) < MILLISECOND;
+    let rate = if is_monotonic { 1.0 } else { rates.get(&process.host).copied().unwrap_or(1.0) };
+    let since = process.get(header::START_REAL) as i64 - started.real as i64;
+    Clock { ticks, seconds: since as f64 / 1e9, seconds_per_tick: rate / 1e9 }
+}
+
+/// The first pass over a process. `None` if it touched no file.
+fn survey(
+    process: Process,
+    rates: &HashMap<String, f64>,
+    command: &Command<'_>,
+    summary: &mut Summary,
+    unseen: &mut BTreeSet<String>,
+) -> io::Result<Option<Rank>> {
+    let mut units = Vec::new();
+    let mut seen = HashSet::new();
+    let mut twice = HashSet::new();
+    process.entries(|entry| {
+        if entry.kind == entry::UNSEEN {
+            unseen.insert(String::from_utf8_lossy(entry.name).into_owned());
+        } else if entry.is_used() {
+            let id = number(entry.name);
+            if !seen.insert((entry.kind, id)) {
+                twice.insert((entry.kind, id));
+            }
+            if entry.kind == entry::POSIX {
+                units.push((entry.unit, id));
+            }
+            summary.reads += entry.words[entry::CALLS];
+            summary.writes += entry.words[entry::WRITE_CALLS];
+            summary.bytes_read += entry.words[entry::BYTES];
+            summary.bytes_written += entry.words[entry::WRITE_BYTES];
+        }
+        Ok(())
+    })?;
+    let clock = clock(&process, rates, command.started);
+    Ok((!seen.is_empty()).then_some(Rank { process, clock, units, twice }))
+}
+
+/// The number of a file: a hash of its name.
+fn number(name: &[u8]) -> u64 {
+    let hash = name
+        .iter()
+        .fold(0xcbf2_9ce4_8422_2325u64, |hash, byte| (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3));
+    let mixed = (hash ^ hash >> 32).wrapping_mul(0xd6e8_feb8_6659_fd93);
+    mixed ^ mixed >> 32
+}
+
+fn write_names(writer: &mut Writer<BufWriter<File>>, ranks: &[Rank]) -> io::Result<u64> {
+    let mut known = HashSet::new();
+    let mut failed = Ok(());
+    // Names of one process at a time.
+    let names = ranks.iter().flat_map(|rank| {
+        let mut fresh = Vec::new();
+        let read = rank.process.entries(|entry| {
+            let id = number(entry.name);
+            if entry.kind != entry::UNSEEN && entry.is_used() && known.insert(id) {
+                fresh.push((id, entry.name.to_vec()));
+            }
+            Ok(())
+        });
+        if let Err(error) = read {
+            failed = Err(error);
+        }
+        fresh
+    });
+    writer.names(names)?;
+    failed?;
+    Ok(known.len() as u64)
+}
+
+fn write_records<W: io::Write>(
+    region: &mut Region<'_, W>,
+    kind: u64,
+    rank: i64,
+    of: &Rank,
+) -> io::Result<()> {
+    let mut waiting: BTreeMap<u64, Words> = BTreeMap::new();
+    let mut put = |id: u64, words: &Words| {
+        let record = match kind {
+            entry::POSIX => posix_record(id, rank, words, &of.clock),
+            _ => stdio_record(id, rank, words, &of.clock),
+        };
+        region.record(&record)
+    };
+    of.process.entries(|entry: &Entry<'_>| {
+        if entry.kind != kind || !entry.is_used() {
+            return Ok(());
+        }
+        let id = number(entry.name);
+        if !of.twice.contains(&(kind, id)) {
+            return put(id, entry.words);
+        }
+        match waiting.get_mut(&id) {
+            Some(held) => add(held, entry.words),
+            None => drop(waiting.insert(id, *entry.words)),
+        }
+        Ok(())
+    })?;
+    waiting.iter().try_for_each(|(id, words)| put(*id, words))
+}
+
+/// Adds an entry to another of the same file.
+fn add(held: &mut Words, more: &Words) {
+    const LARGEST: [usize; 9] = [
+        entry::MAX_BYTE,
+        entry::WRITE_MAX_BYTE,
+        entry::LAST_END,
+        entry::WRITE_LAST_END,
+        entry::OPEN_END,
+        entry::CLOSE_END,
+        entry::MODE,
+        entry::FILE_ALIGNMENT,
+        entry::KIND,
+    ];
+    const FIRST: [usize; 4] = [entry::FIRST_START, entry::WRITE_FIRST_START, entry::OPEN_START, entry::CLOSE_START];
+    for (time, size) in
+        [(entry::MAX_TIME, entry::MAX_TIME_SIZE), (entry::WRITE_MAX_TIME, entry::WRITE_MAX_TIME_SIZE)]
+    {
+        if more[time] > held[time] {
+            (held[time], held[size]) = (more[time], more[size]);
+        }
+    }
+    for at in [entry::ACCESSES_AT, entry::STRIDES_AT] {
+        let mut counts: BTreeMap<u64, u64> = BTreeMap::new();
+        for words in [&*held, more] {
+            for (value, count) in common(words, at) {
+                *counts.entry(value).or_default() += count;
+            }
+        }
+        let mut counts: Vec<(u64, u64)> = counts.into_iter().collect();
+        counts.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
+        counts.resize(entry::COMMON, (0, 0));
+        for (index, (value, count)) in counts.into_iter().take(entry::COMMON).enumerate() {
+            (held[at + 2 * index], held[at + 2 * index + 1]) = (value, count);
+        }
+    }
+    for position in entry::OPENS..entry::ACCESSES_AT {
+        let (old, new) = (held[position], more[position]);
+        held[position] = if LARGEST.contains(&position) {
+            old.max(new)
+        } else if FIRST.contains(&position) {
+            if old == 0 || new == 0 { old.max(new) } else { old.min(new) }
+        } else if [entry::MAX_TIME, entry::WRITE_MAX_TIME, entry::MAX_TIME_SIZE, entry::WRITE_MAX_TIME_SIZE]
+            .contains(&position)
+        {
+            old
+        } else {
+            old.wrapping_add(new)
+        };
+    }
+}
+
+fn common(words: &Words, at: usize) -> impl Iterator<Item = (u64, u64)> {
+    (0..entry::COMMON).map(move |index| (words[at + 2 * index], words[at + 2 * index + 1])).filter(|(_, count)| *count > 0)
+}
+
+fn posix_record(id: u64, rank: i64, words: &Words, clock: &Clock) -> Record {
+    const MEMORY_ALIGNMENT: i64 = 8;
+    const SAME: [(usize, usize); 29] = [
+        (posix::OPENS, entry::OPENS),
+        (posix::FILENOS, entry::FILENOS),
+        (posix::DUPS, entry::DUPS),
+        (posix::READS, entry::CALLS),
+        (posix::WRITES, entry::WRITE_CALLS),
+        (posix::SEEKS, entry::SEEKS),
+        (posix::STATS, entry::STATS),
+        (posix::MMAPS, entry::MMAPS),
+        (posix::FSYNCS, entry::FSYNCS),
+        (posix::FDSYNCS, entry::FDSYNCS),
+        (posix::RENAME_SOURCES, entry::RENAME_SOURCES),
+        (posix::RENAME_TARGETS, entry::RENAME_TARGETS),
+        (posix::MODE, entry::MODE),
+        (posix::BYTES_READ, entry::BYTES),
+        (posix::BYTES_WRITTEN, entry::WRITE_BYTES),
+        (posix::MAX_BYTE_READ, entry::MAX_BYTE),
+        (posix::MAX_BYTE_WRITTEN, entry::WRITE_MAX_BYTE),
+        (posix::CONSEC_READS, entry::CONSECUTIVE),
+        (posix::CONSEC_WRITES, entry::WRITE_CONSECUTIVE),
+        (posix::SEQ_READS, entry::SEQUENTIAL),
+        (posix::SEQ_WRITES, entry::WRITE_SEQUENTIAL),
+        (posix::RW_SWITCHES, entry::RW_SWITCHES),
+        (posix::MEM_NOT_ALIGNED, entry::MEMORY_NOT_ALIGNED),
+        (posix::FILE_NOT_ALIGNED, entry::FILE_NOT_ALIGNED),
+        (posix::FILE_ALIGNMENT, entry::FILE_ALIGNMENT),
+        (posix::MAX_READ_TIME_SIZE, entry::MAX_TIME_SIZE),
+        (posix::MAX_WRITE_TIME_SIZE, entry::WRITE_MAX_TIME_SIZE),
+        (posix::SIZE_READ_0_100, entry::SIZES_AT),
+        (posix::SIZE_WRITE_0_100, entry::WRITE_SIZES_AT),
+    ];
+    let mut integers = vec![0; posix::INTEGERS.len()];
+    for (to, from) in SAME {
+        integers[to] = words[from] as i64;
+    }
+    for bucket in 0..entry::BUCKETS {
+        integers[posix::SIZE_READ_0_100 + bucket] = words[entry::SIZES_AT + bucket] as i64;
+        integers[posix::SIZE_WRITE_0_100 + bucket] = words[entry::WRITE_SIZES_AT + bucket] as i64;
+    }
+    integers[posix::MEM_ALIGNMENT] = MEMORY_ALIGNMENT;
+    for (at, values, counts) in [
+        (entry::ACCESSES_AT, posix::ACCESS1_ACCESS, posix::ACCESS1_COUNT),
+        (entry::STRIDES_AT, posix::STRIDE1_STRIDE, posix::STRIDE1_COUNT),
+    ] {
+        let mut found: Vec<(u64, u64)> = common(words, at).collect();
+        found.sort_by_key(|(value, count)| std::cmp::Reverse((*count, *value)));
+        for (index, (value, count)) in found.into_iter().enumerate() {
+            integers[values + index] = value as i64;
+            integers[counts + index] = count as i64;
+        }
+    }
+    let mut floats = vec![0.0; posix::FLOATS.len()];
+    for (to, from) in [
+        (posix::F_OPEN_START_TIMESTAMP, entry::OPEN_START),
+        (posix::F_READ_START_TIMESTAMP, entry::FIRST_START),
+        (posix::F_WRITE_START_TIMESTAMP, entry::WRITE_FIRST_START),
+        (posix::F_CLOSE_START_TIMESTAMP, entry::CLOSE_START),
+        (posix::F_OPEN_END_TIMESTAMP, entry::OPEN_END),
+        (posix::F_READ_END_TIMESTAMP, entry::LAST_END),
+        (posix::F_WRITE_END_TIMESTAMP, entry::WRITE_LAST_END),
+        (posix::F_CLOSE_END_TIMESTAMP, entry::CLOSE_END),
+    ] {
+        floats[to] = clock.seconds(words[from]);
+    }
+    for (to, from) in [
+        (posix::F_READ_TIME, entry::TIME),
+        (posix::F_WRITE_TIME, entry::WRITE_TIME),
+        (posix::F_META_TIME, entry::META_TIME),
+        (posix::F_MAX_READ_TIME, entry::MAX_TIME),
+        (posix::F_MAX_WRITE_TIME, entry::WRITE_MAX_TIME),
+    ] {
+        floats[to] = words[from] as f64 * clock.seconds_per_tick;
+    }
+    record(Module::Posix, id, rank, integers, floats)
+}
+
+fn stdio_record(id: u64, rank: i64, words: &Words, clock: &Clock) -> Record {
+    let mut integers = vec![0; stdio::INTEGERS.len()];
+    for (to, from) in [
+        (stdio::OPENS, entry::OPENS),
+        (stdio::FDOPENS, entry::FDOPENS),
+        (stdio::READS, entry::CALLS),
+        (stdio::WRITES, entry::WRITE_CALLS),
+        (stdio::SEEKS, entry::SEEKS),
+        (stdio::FLUSHES, entry::FLUSHES),
+        (stdio::BYTES_WRITTEN, entry::WRITE_BYTES),
+        (stdio::BYTES_READ, entry::BYTES),
+        (stdio::MAX_BYTE_READ, entry::MAX_BYTE),
+        (stdio::MAX_BYTE_WRITTEN, entry::WRITE_MAX_BYTE),
+    ] {
+        integers[to] = words[from] as i64;
+    }
+    let mut floats = vec![0.0; stdio::FLOATS.len()];
+    for (to, from) in [
+        (stdio::F_META_TIME, entry::META_TIME),
+        (stdio::F_WRITE_TIME, entry::WRITE_TIME),
+        (stdio::F_READ_TIME, entry::TIME),
+    ] {
+        floats[to] = words[from] as f64 * clock.seconds_per_tick;
+    }
+    for (to, from) in [
+        (stdio::F_OPEN_START_TIMESTAMP, entry::OPEN_START),
+        (stdio::F_CLOSE_START_TIMESTAMP, entry::CLOSE_START),
+        (stdio::F_WRITE_START_TIMESTAMP, entry::WRITE_FIRST_START),
+        (stdio::F_READ_START_TIMESTAMP, entry::FIRST_START),
+        (stdio::F_OPEN_END_TIMESTAMP, entry::OPEN_END),
+        (stdio::F_CLOSE_END_TIMESTAMP, entry::CLOSE_END),
+        (stdio::F_WRITE_END_TIMESTAMP, entry::WRITE_LAST_END),
+        (stdio::F_READ_END_TIMESTAMP, entry::LAST_END),
+    ] {
+        floats[to] = clock.seconds(words[from]);
+    }
+    record(Module::Stdio, id, rank, integers, floats)
+}
+
+fn record(module: Module, id: u64, rank: i64, integers: Vec<i64>, floats: Vec<f64>) -> Record {
+    Record { module, id, rank, file: None, integers, floats, servers: Vec::new(), trailer: Vec::new() }
+}
+
+/// The segments of a process, grouped by file. Gives how many.
+fn write_traces<W: io::Write>(region: &mut Region<'_, W>, rank: i64, of: &Rank) -> io::Result<u64> {
+    let segments = of.process.segments()?;
+    let mut order: Vec<(u64, u32)> = Vec::with_capacity(segments.len());
+    for (index, segment) in segments.iter().enumerate() {
+        if let Ok(found) = of.units.binary_search_by_key(&segment.unit, |(unit, _)| *unit) {
+            order.push((of.units[found].1, index as u32));
+        }
+    }
+    // Writes before reads, each by their starts.
+    order.sort_unstable_by_key(|(id, index)| {
+        let segment = &segments[*index as usize];
+        (*id, !segment.is_write, segment.start, *index)
+    });
+    for group in order.chunk_by(|one, other| one.0 == other.0) {
+        let writes = group.iter().filter(|(_, index)| segments[*index as usize].is_write).count() as u64;
+        region.trace(group[0].0, rank, &of.process.host, writes, group.len() as u64 - writes)?;
+        region.segments(group.iter().map(|(_, index)| {
+            let segment = &segments[*index as usize];
+            Segment {
+                offset: segment.offset as i64,
+                length: segment.length as i64,
+                start: of.clock.seconds(segment.start),
+                end: of.clock.seconds(segment.end),
+                thread: 0,
+            }
+        }))?;
+    }
+    Ok(order.len() as u64)
+}
+
+fn job(command: &Command<'_>, summary: &Summary, ranks: usize) -> Job {
+    const SECOND: u64 = 1_000_000_000;
+    let (start, end) = (command.started.real, command.ended.real.max(command.started.real));
+    let mut metadata = BTreeMap::from([
+        ("lib_ver".to_owned(), format!("tulpar-{}", env!("CARGO_PKG_VERSION"))),
+        ("tulpar_processes".to_owned(), summary.processes.to_string()),
+        ("tulpar_system_opens".to_owned(), summary.system_opens.to_string()),
+    ]);
+    if !summary.unseen.is_empty() {
+        let mut list = summary.unseen.join(" ");
+        list.truncate((0..=700).rev().find(|length| list.is_char_boundary(*length)).unwrap_or(0).min(list.len()));
+        metadata.insert("tulpar_unseen".to_owned(), list);
+    }
+    Job {
+        // SAFETY: cannot fail.
+        uid: i64::from(unsafe { libc::getuid() }),
+        id: i64::from(std::process::id()),
+        processes: ranks.max(1) as i64,
+        start_seconds: (start / SECOND) as i64,
+        start_nanoseconds: (start % SECOND) as i64,
+        end_seconds: (end / SECOND) as i64,
+        end_nanoseconds: (end % SECOND) as i64,
+        metadata,
+        command: command.words.join(" "),
+        mounts: mounts(),
+        coarse: false,
+    }
+}
+
+/// What is mounted here, the most specific first: a file belongs to the first that it begins with.
+fn mounts() -> Vec<Mount> {
+    const UNINTERESTING: [&str; 12] = [
+        "proc", "sysfs", "devtmpfs", "devpts", "cgroup", "cgroup2", "mqueue", "securityfs", "debugfs", "tracefs", "bpf",
+        "pstore",
+    ];
+    let text = std::fs::read_to_string("/proc/self/mounts").unwrap_or_default();
+    let mut mounts: Vec<Mount> = text
+        .lines()
+        .filter_map(|line| {
+            let mut words = line.split(' ');
+            let (_, point, kind) = (words.next()?, words.next()?, words.next()?);
+            let is_interesting = !UNINTERESTING.contains(&kind);
+            is_interesting.then(|| Mount { point: point.replace("\\040", " "), kind: kind.to_owned() })
+        })
+        .collect();
+    mounts.sort_by(|one, other| other.point.len().cmp(&one.point.len()).then(one.point.cmp(&other.point)));
+    mounts.dedup_by(|one, other| one.point == other.point);
+    mounts
+}
