@@ -85,9 +85,7 @@ impl Entry {
 
     fn name(self) -> &'static [u8] {
         // SAFETY: the name follows the words, inside the entry.
-        unsafe {
-            core::slice::from_raw_parts(self.0.add(entry::WORDS).cast(), self.get(entry::NAME_LENGTH) as usize)
-        }
+        unsafe { core::slice::from_raw_parts(self.0.add(entry::WORDS).cast(), self.get(entry::NAME_LENGTH) as usize) }
     }
 
     fn kind(self) -> u64 {

@@ -104,7 +104,9 @@ fn write(processes: Vec<Process>, command: &Command<'_>, log: &Path) -> io::Resu
     let temporary = log.with_extension("partial");
     for process in processes {
         summary.system_opens += process.get(header::SYSTEM_OPENS);
-        for (position, lost) in [header::FILES_LOST, header::CALLS_LOST, header::SEGMENTS_LOST].into_iter().zip(&mut lost) {
+        for (position, lost) in
+            [header::FILES_LOST, header::CALLS_LOST, header::SEGMENTS_LOST].into_iter().zip(&mut lost)
+        {
             summary.lost += process.get(position);
             *lost |= process.get(position) > 0;
         }
@@ -153,7 +155,11 @@ fn rates(processes: &[Process], command: &Command<'_>) -> HashMap<String, f64> {
     };
     for process in processes {
         let monotonic = process.get(header::LATE_MONOTONIC).saturating_sub(process.get(header::START_MONOTONIC));
-        take(&process.host, monotonic, process.get(header::LATE_TICKS).saturating_sub(process.get(header::START_TICKS)));
+        take(
+            &process.host,
+            monotonic,
+            process.get(header::LATE_TICKS).saturating_sub(process.get(header::START_TICKS)),
+        );
     }
     if let (Some(first), Some(last)) = (command.started.ticks, command.ended.ticks) {
         let host = processes.first().map(|process| process.host.clone()).unwrap_or_default();
@@ -237,12 +243,7 @@ fn write_names(writer: &mut Writer<BufWriter<File>>, ranks: &[Rank]) -> io::Resu
     Ok(known.len() as u64)
 }
 
-fn write_records<W: io::Write>(
-    region: &mut Region<'_, W>,
-    kind: u64,
-    rank: i64,
-    of: &Rank,
-) -> io::Result<()> {
+fn write_records<W: io::Write>(region: &mut Region<'_, W>, kind: u64, rank: i64, of: &Rank) -> io::Result<()> {
     let mut waiting: BTreeMap<u64, Words> = BTreeMap::new();
     let mut put = |id: u64, words: &Words| {
         let record = match kind {
@@ -282,9 +283,7 @@ fn add(held: &mut Words, more: &Words) {
         entry::KIND,
     ];
     const FIRST: [usize; 4] = [entry::FIRST_START, entry::WRITE_FIRST_START, entry::OPEN_START, entry::CLOSE_START];
-    for (time, size) in
-        [(entry::MAX_TIME, entry::MAX_TIME_SIZE), (entry::WRITE_MAX_TIME, entry::WRITE_MAX_TIME_SIZE)]
-    {
+    for (time, size) in [(entry::MAX_TIME, entry::MAX_TIME_SIZE), (entry::WRITE_MAX_TIME, entry::WRITE_MAX_TIME_SIZE)] {
         if more[time] > held[time] {
             (held[time], held[size]) = (more[time], more[size]);
         }
@@ -320,7 +319,9 @@ fn add(held: &mut Words, more: &Words) {
 }
 
 fn common(words: &Words, at: usize) -> impl Iterator<Item = (u64, u64)> {
-    (0..entry::COMMON).map(move |index| (words[at + 2 * index], words[at + 2 * index + 1])).filter(|(_, count)| *count > 0)
+    (0..entry::COMMON)
+        .map(move |index| (words[at + 2 * index], words[at + 2 * index + 1]))
+        .filter(|(_, count)| *count > 0)
 }
 
 fn posix_record(id: u64, rank: i64, words: &Words, clock: &Clock) -> Record {
@@ -507,7 +508,17 @@ fn job(command: &Command<'_>, summary: &Summary, ranks: usize) -> Job {
 /// What is mounted here, the most specific first: a file belongs to the first that it begins with.
 fn mounts() -> Vec<Mount> {
     const UNINTERESTING: [&str; 12] = [
-        "proc", "sysfs", "devtmpfs", "devpts", "cgroup", "cgroup2", "mqueue", "securityfs", "debugfs", "tracefs", "bpf",
+        "proc",
+        "sysfs",
+        "devtmpfs",
+        "devpts",
+        "cgroup",
+        "cgroup2",
+        "mqueue",
+        "securityfs",
+        "debugfs",
+        "tracefs",
+        "bpf",
         "pstore",
     ];
     let text = std::fs::read_to_string("/proc/self/mounts").unwrap_or_default();

@@ -26,14 +26,8 @@ pub(crate) struct Entry<'a> {
 impl Entry<'_> {
     /// Something was done with the file. A name that was only looked up stays out.
     pub(crate) fn is_used(&self) -> bool {
-        const STATE: [usize; 6] = [
-            entry::KIND,
-            entry::LOCK,
-            entry::NAME_LENGTH,
-            entry::FILE_ALIGNMENT,
-            entry::MODE,
-            entry::FILENOS,
-        ];
+        const STATE: [usize; 6] =
+            [entry::KIND, entry::LOCK, entry::NAME_LENGTH, entry::FILE_ALIGNMENT, entry::MODE, entry::FILENOS];
         self.words.iter().enumerate().any(|(position, word)| *word != 0 && !STATE.contains(&position))
     }
 }
@@ -49,10 +43,7 @@ pub(crate) struct Segment {
 }
 
 fn word(bytes: &[u8], position: usize) -> u64 {
-    bytes
-        .get(8 * position..8 * position + 8)
-        .and_then(|bytes| bytes.try_into().ok())
-        .map_or(0, u64::from_ne_bytes)
+    bytes.get(8 * position..8 * position + 8).and_then(|bytes| bytes.try_into().ok()).map_or(0, u64::from_ne_bytes)
 }
 
 fn text(bytes: &[u8]) -> String {

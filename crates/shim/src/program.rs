@@ -46,7 +46,8 @@ pub fn sight(program: &Path) -> Sight {
         }
         // SAFETY: cannot fail.
         let (user, group) = unsafe { (libc::geteuid(), libc::getegid()) };
-        if status.mode() & 0o4000 != 0 && status.uid() != user || status.mode() & 0o2010 == 0o2010 && status.gid() != group
+        if status.mode() & 0o4000 != 0 && status.uid() != user
+            || status.mode() & 0o2010 == 0o2010 && status.gid() != group
         {
             return Sight::OtherUser;
         }

@@ -55,9 +55,9 @@ pub fn find(word: &str) -> Option<PathBuf> {
         return Some(PathBuf::from(word));
     }
     let folders = std::env::var_os("PATH")?;
-    std::env::split_paths(&folders).map(|folder| folder.join(word)).find(|path| {
-        path.metadata().is_ok_and(|status| status.is_file() && status.permissions().mode() & 0o111 != 0)
-    })
+    std::env::split_paths(&folders)
+        .map(|folder| folder.join(word))
+        .find(|path| path.metadata().is_ok_and(|status| status.is_file() && status.permissions().mode() & 0o111 != 0))
 }
 
 /// Whether the library can see into a command.

@@ -115,7 +115,8 @@ unsafe fn examine(program: *const c_char) {
             }
             let changes_user = status.is_some_and(|status| {
                 let (user, group) = system::effective_user();
-                status.mode & 0o4000 != 0 && status.user != user || status.mode & 0o2010 == 0o2010 && status.group != group
+                status.mode & 0o4000 != 0 && status.user != user
+                    || status.mode & 0o2010 == 0o2010 && status.group != group
             });
             if changes_user || !is_loaded_dynamically(&first[..length]) {
                 note(named);
@@ -205,7 +206,6 @@ unsafe fn execute_in_path(program: *const c_char, arguments: Texts, environment:
     // SAFETY: what the caller handed over.
     unsafe { with_recording(environment, |environment| real(program, arguments, environment)) }
 }
-
 
 hooks! {
     fn execve[_real](program: *const c_char, arguments: Texts, environment: Texts) -> c_int {

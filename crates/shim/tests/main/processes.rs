@@ -154,8 +154,8 @@ fn programs_that_are_started_by_every_means_are_recorded() {
 #[test]
 fn a_shell_with_redirections_is_recorded_where_the_data_flows() {
     let place = Place::new();
-    let recorded =
-        place.record(Mode::Count, Command::new("sh").args(["-c", "cat < data > copy; head -c 10 copy | wc -c > count"]));
+    let recorded = place
+        .record(Mode::Count, Command::new("sh").args(["-c", "cat < data > copy; head -c 10 copy | wc -c > count"]));
     assert_eq!(recorded.sum("/data", "POSIX_BYTES_READ"), 100_000);
     assert_eq!(recorded.sum("/copy", "POSIX_BYTES_WRITTEN"), 100_000);
     assert_eq!(std::fs::read_to_string(place.path("count")).unwrap().trim(), "10");
@@ -202,8 +202,7 @@ fn a_loader_of_python_with_forked_and_spawned_workers_is_recorded() {
         "#,
         );
         std::fs::write(place.path("loader.py"), source).unwrap();
-        let recorded =
-            place.record(Mode::Trace, Command::new(crate::harness::python()).args(["loader.py", method]));
+        let recorded = place.record(Mode::Trace, Command::new(crate::harness::python()).args(["loader.py", method]));
         assert_eq!(recorded.status.code(), Some(0));
         assert_eq!(recorded.sum(".npy", "POSIX_BYTES_READ"), 120_066, "{method}");
         assert_eq!(recorded.sum(".npy", "POSIX_OPENS"), 12, "{method}");

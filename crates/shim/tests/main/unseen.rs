@@ -40,7 +40,7 @@ fn static_programs_that_others_start_are_named_in_the_log() {
     let recorded = place.record(Mode::Count, Command::new("sh").args(["-c", line]));
     assert_eq!(recorded.status.code(), Some(0));
     let program = std::fs::canonicalize(program).unwrap().display().to_string();
-    assert_eq!(recorded.summary.unseen, [program.clone()]);
+    assert_eq!(recorded.summary.unseen, std::slice::from_ref(&program));
     assert_eq!(recorded.read.metadata["tulpar_unseen"], program);
     assert_eq!(recorded.sum("/data", "POSIX_BYTES_READ"), 100_000, "the others are there");
     let spawned = place.record_python(Mode::Count, "import subprocess; subprocess.run(['./static'], check=True)");

@@ -162,15 +162,9 @@ impl<W: Write> Region<'_, W> {
 
 fn describe(job: &Job) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(LARGEST_JOB);
-    for number in [
-        job.uid,
-        job.start_seconds,
-        job.start_nanoseconds,
-        job.end_seconds,
-        job.end_nanoseconds,
-        job.processes,
-        job.id,
-    ] {
+    for number in
+        [job.uid, job.start_seconds, job.start_nanoseconds, job.end_seconds, job.end_nanoseconds, job.processes, job.id]
+    {
         bytes.extend(number.to_le_bytes());
     }
     let mut metadata = Vec::new();

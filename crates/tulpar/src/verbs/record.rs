@@ -66,7 +66,9 @@ pub(crate) fn record(folder: Option<&Path>, arguments: &IoRecordArguments) -> Re
         )),
         None => {
             if let Some(reason) = tulpar_shim::sight_of(word).reason() {
-                print::warning(&format!("{word} cannot be looked into: {reason}; its own reads and writes will be missing"));
+                print::warning(&format!(
+                    "{word} cannot be looked into: {reason}; its own reads and writes will be missing"
+                ));
             }
         }
     }
