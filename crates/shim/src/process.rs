@@ -24,11 +24,22 @@ pub(crate) struct Entry<'a> {
 }
 
 impl Entry<'_> {
-    /// Something was done with the file. A name that was only looked up stays out.
+    /// Something was done with the file. A name that was only looked up stays out, and so does a stream of somebody else that
+    /// was only closed at the end.
     pub(crate) fn is_used(&self) -> bool {
-        const STATE: [usize; 6] =
-            [entry::KIND, entry::LOCK, entry::NAME_LENGTH, entry::FILE_ALIGNMENT, entry::MODE, entry::FILENOS];
-        self.words.iter().enumerate().any(|(position, word)| *word != 0 && !STATE.contains(&position))
+        const NOTHING: [usize; 10] = [
+            entry::KIND,
+            entry::LOCK,
+            entry::NAME_LENGTH,
+            entry::FILE_ALIGNMENT,
+            entry::MODE,
+            entry::FILENOS,
+            entry::FLUSHES,
+            entry::META_TIME,
+            entry::CLOSE_START,
+            entry::CLOSE_END,
+        ];
+        self.words.iter().enumerate().any(|(position, word)| *word != 0 && !NOTHING.contains(&position))
     }
 }
 

@@ -34,6 +34,7 @@ fn the_help_of_every_verb_is_as_it_was() {
         "transfer",
         "io",
         "io report",
+        "io record",
         "io bench",
         "serve",
         "share",
