@@ -33,6 +33,10 @@ impl Union {
 
     /// Sorts and merges.
     pub fn settle(&mut self) {
+        // What was only lengthened at its end is still in order.
+        if self.settled == self.pieces.len() {
+            return;
+        }
         if !self.pieces.is_sorted_by(|a, b| a.1 < b.0) {
             // The stable sort merges runs that are in order already, and traces come as such runs.
             self.pieces.sort_by(|a, b| a.0.total_cmp(&b.0));
@@ -85,6 +89,43 @@ impl Union {
         Union { pieces, settled: self.settled }
     }
 
+    /// Pieces that are held, settled or not.
+    pub(crate) fn held(&self) -> usize {
+        self.pieces.len()
+    }
+
+    /// What of it lies between two times.
+    pub fn within(&mut self, start: f64, end: f64) -> Union {
+        let pieces = self.pieces();
+        let first = pieces.partition_point(|piece| piece.1 <= start);
+        let mut inside = Union::new();
+        for (from, to) in pieces[first..].iter().take_while(|piece| piece.0 < end) {
+            inside.add(from.max(start), to.min(end));
+        }
+        inside
+    }
+
+    /// The times that are in this one and not in the other.
+    pub fn without(&mut self, other: &mut Union) -> Union {
+        let (own, others) = (self.pieces(), other.pieces());
+        let mut left = Union::new();
+        let mut next = 0;
+        for (start, end) in own {
+            let mut at = *start;
+            while next < others.len() && others[next].1 <= at {
+                next += 1;
+            }
+            let mut index = next;
+            while index < others.len() && others[index].0 < *end {
+                left.add(at, others[index].0.min(*end));
+                at = at.max(others[index].1);
+                index += 1;
+            }
+            left.add(at, *end);
+        }
+        left
+    }
+
     /// First start and last end.
     pub fn span(&mut self) -> Option<(f64, f64)> {
         let pieces = self.pieces();
@@ -129,6 +170,15 @@ mod tests {
         assert_eq!(times.pieces(), [(0.0, 4.0), (5.0, 6.0)]);
         assert_eq!(times.length(), 5.0);
         assert_eq!(times.span(), Some((0.0, 6.0)));
+    }
+
+    #[test]
+    fn parts_can_be_cut_out() {
+        let mut times = union(&[(0.0, 4.0), (5.0, 6.0), (8.0, 9.0)]);
+        assert_eq!(times.within(3.0, 8.5).pieces(), [(3.0, 4.0), (5.0, 6.0), (8.0, 8.5)]);
+        let mut others = union(&[(1.0, 2.0), (3.0, 5.5), (8.0, 10.0)]);
+        assert_eq!(times.without(&mut others).pieces(), [(0.0, 1.0), (2.0, 3.0), (5.5, 6.0)]);
+        assert_eq!(times.without(&mut Union::new()).length(), 6.0);
     }
 
     #[test]

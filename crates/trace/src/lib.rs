@@ -6,8 +6,10 @@
 pub mod analysis;
 pub mod collect;
 pub mod darshan;
+pub mod find;
 mod gzip;
 pub mod interval;
+pub mod merge;
 pub mod profile;
 mod protobuf;
 pub mod report;

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 
 use super::layer::Layer;
 use super::pattern::Pattern;
+use super::traced::FileTrace;
 use crate::darshan::Record;
 use crate::darshan::counters::{mpi_io, posix, stdio};
 
@@ -21,6 +22,9 @@ pub struct Counts {
     pub read_time: f64,
     pub write_time: f64,
     pub metadata_time: f64,
+    /// Requests of at most 1 MiB.
+    pub small_reads: u64,
+    pub small_writes: u64,
     pub max_offset: i64,
     /// Processes that opened it: exact, unless a shared record hides them.
     pub processes: i64,
@@ -33,6 +37,9 @@ pub struct FileRow {
     pub posix: Option<Counts>,
     pub mpi_io: Option<Counts>,
     pub stdio: Option<Counts>,
+    pub traced: Option<Box<FileTrace>>,
+    /// Targets over which a Lustre file is striped.
+    pub stripes: i64,
 }
 
 impl FileRow {
@@ -61,13 +68,17 @@ pub struct FileTable {
 }
 
 impl FileTable {
+    pub(super) fn row(&mut self, id: u64) -> &mut FileRow {
+        let fresh = &mut self.fresh;
+        self.rows.entry(id).or_insert_with(|| {
+            fresh.push(id);
+            FileRow::default()
+        })
+    }
+
     pub(super) fn add(&mut self, record: &Record, processes: i64) {
         let Some(layer) = Layer::of(record.module) else { return };
-        let fresh = &mut self.fresh;
-        let row = self.rows.entry(record.id).or_insert_with(|| {
-            fresh.push(record.id);
-            FileRow::default()
-        });
+        let row = self.row(record.id);
         let counts = match layer {
             Layer::Posix => row.posix.get_or_insert_default(),
             Layer::MpiIo => row.mpi_io.get_or_insert_default(),
@@ -90,6 +101,7 @@ impl Counts {
             sequential: sequential.cast_unsigned(),
             consecutive: consecutive.cast_unsigned(),
         };
+        let small = |first: usize| sum(&[first, first + 1, first + 2, first + 3, first + 4]).cast_unsigned();
         match layer {
             Layer::Posix => Counts {
                 opens: integer(posix::OPENS),
@@ -108,6 +120,8 @@ impl Counts {
                 read_time: float(posix::F_READ_TIME),
                 write_time: float(posix::F_WRITE_TIME),
                 metadata_time: float(posix::F_META_TIME),
+                small_reads: small(posix::SIZE_READ_0_100),
+                small_writes: small(posix::SIZE_WRITE_0_100),
                 max_offset: integer(posix::MAX_BYTE_READ).max(integer(posix::MAX_BYTE_WRITTEN)),
                 processes: 0,
                 shared: false,
@@ -130,6 +144,8 @@ impl Counts {
                 read_time: float(mpi_io::F_READ_TIME),
                 write_time: float(mpi_io::F_WRITE_TIME),
                 metadata_time: float(mpi_io::F_META_TIME),
+                small_reads: small(mpi_io::SIZE_READ_AGG_0_100),
+                small_writes: small(mpi_io::SIZE_WRITE_AGG_0_100),
                 max_offset: 0,
                 processes: 0,
                 shared: false,
@@ -144,6 +160,8 @@ impl Counts {
                 read_time: float(stdio::F_READ_TIME),
                 write_time: float(stdio::F_WRITE_TIME),
                 metadata_time: float(stdio::F_META_TIME),
+                small_reads: 0,
+                small_writes: 0,
                 max_offset: integer(stdio::MAX_BYTE_READ).max(integer(stdio::MAX_BYTE_WRITTEN)),
                 processes: 0,
                 shared: false,
@@ -161,6 +179,8 @@ impl Counts {
         self.read_time += other.read_time;
         self.write_time += other.write_time;
         self.metadata_time += other.metadata_time;
+        self.small_reads = self.small_reads.saturating_add(other.small_reads);
+        self.small_writes = self.small_writes.saturating_add(other.small_writes);
         self.max_offset = self.max_offset.max(other.max_offset);
     }
 }

@@ -3,18 +3,27 @@
 //!
 //! Does not judge, print or align with other traces.
 
+mod coverage;
 mod files;
+mod fold;
 mod histogram;
 mod job;
+mod kind;
 mod layer;
 mod pattern;
 mod performance;
 mod timeline;
+mod totals;
+mod traced;
 
+pub use coverage::Coverage;
 pub use files::{Counts, FileRow, FileTable};
 pub use histogram::{Latencies, Sizes};
-pub use job::{Analysis, IoTime};
+pub use job::{Analysis, IoTime, Options};
+pub use kind::{Format, Role};
 pub use layer::{Direction, Layer, LayerSummary};
 pub use pattern::Pattern;
 pub use performance::{Category, Performance};
 pub use timeline::Timeline;
+pub use totals::{Straggler, Totals};
+pub use traced::FileTrace;

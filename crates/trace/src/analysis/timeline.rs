@@ -13,10 +13,29 @@ pub struct Timeline {
 }
 
 impl Timeline {
-    pub(super) fn new(run_time: f64, ranks: usize) -> Timeline {
-        let bins = (BINS_IN_ALL / ranks.max(1)).clamp(16, 512);
+    /// Bins of the wanted width, or as many as there is room for.
+    pub(super) fn new(run_time: f64, ranks: usize, wanted: Option<f64>) -> Timeline {
+        let run_time = if run_time.is_finite() { run_time.max(1e-3) } else { 1.0 };
+        let room = BINS_IN_ALL / ranks.max(1);
+        let bins = match wanted {
+            Some(width) if width > 0.0 => ((run_time / width).ceil() as usize).clamp(1, room.max(16)),
+            _ => room.clamp(16, 512),
+        };
+        Timeline { bin_width: run_time / bins as f64, bins, rows: std::collections::BTreeMap::new() }
+    }
+
+    pub(super) fn with_bins(run_time: f64, bins: usize) -> Timeline {
         let run_time = if run_time.is_finite() { run_time.max(1e-3) } else { 1.0 };
         Timeline { bin_width: run_time / bins as f64, bins, rows: std::collections::BTreeMap::new() }
+    }
+
+    /// Rows so far.
+    pub(super) fn len(&self) -> usize {
+        self.rows.len()
+    }
+
+    pub(super) fn has(&self, row: i64) -> bool {
+        self.rows.contains_key(&row)
     }
 
     /// Where the bytes of a rank go.

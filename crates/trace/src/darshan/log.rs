@@ -130,6 +130,11 @@ impl<R> Log<R> {
         &self.names
     }
 
+    /// The names, out of the log: whoever visits it may look into them meanwhile.
+    pub(crate) fn take_names(&mut self) -> Names {
+        std::mem::take(&mut self.names)
+    }
+
     /// Why some names are missing, if so.
     pub fn names_damage(&self) -> Option<&Damage> {
         self.names_damage.as_ref()

@@ -5,7 +5,7 @@ use serde::Serialize;
 use crate::analysis::{Analysis, Direction, Latencies, Layer, Sizes};
 
 /// One layer: POSIX, MPI-IO or STDIO. Upper layers move their bytes through lower ones: never add them.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct LayerReport {
     pub layer: &'static str,
     pub files: usize,
@@ -24,7 +24,7 @@ pub struct LayerReport {
 }
 
 /// Reads or writes of a layer.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct DirectionReport {
     pub requests: u64,
     pub bytes: i64,
@@ -35,12 +35,14 @@ pub struct DirectionReport {
     pub bandwidth: Option<f64>,
     /// Seconds in which any rank was in such a request.
     pub seconds: Option<f64>,
+    /// Requests under way while any is: how many readers work at once.
+    pub in_flight: Option<f64>,
     pub latency: Option<Percentiles>,
     pub sizes: Vec<Bucket>,
 }
 
 /// Seconds.
-#[derive(Debug, Clone, Copy, Serialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
 pub struct Percentiles {
     pub p50: f64,
     pub p95: f64,
@@ -49,7 +51,7 @@ pub struct Percentiles {
 }
 
 /// Requests above the bound of the bucket before, up to and including `up_to` bytes.
-#[derive(Debug, Clone, Copy, Serialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
 pub struct Bucket {
     pub up_to: Option<i64>,
     pub requests: u64,
@@ -113,21 +115,13 @@ fn one(analysis: &mut Analysis, layer: Layer) -> Option<LayerReport> {
 
 impl DirectionReport {
     fn of(traced: Option<&mut Direction>) -> DirectionReport {
-        let mut empty = DirectionReport {
-            requests: 0,
-            bytes: 0,
-            sequential: 0,
-            consecutive: 0,
-            random: 0,
-            bandwidth: None,
-            seconds: None,
-            latency: None,
-            sizes: Vec::new(),
-        };
+        let mut empty = DirectionReport::default();
         let Some(direction) = traced else { return empty };
         empty.count(direction.pattern, i64::try_from(direction.bytes).unwrap_or(i64::MAX));
         empty.bandwidth = direction.bandwidth();
-        empty.seconds = Some(direction.times.length());
+        let length = direction.times.length();
+        empty.seconds = Some(length);
+        empty.in_flight = (length > 0.0).then(|| direction.seconds / length);
         empty.latency = Percentiles::of(&direction.latencies);
         empty.sizes = buckets(&direction.sizes);
         empty

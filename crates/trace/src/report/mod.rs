@@ -1,36 +1,76 @@
 //! What is to be said of a job, as plain figures: one structure that the terminal, the page and `--json` all show.
-//! Units are in the names' documentation: seconds, bytes, bytes a second. Does not print.
+//! Units are seconds, bytes and bytes a second. Does not print.
 
+mod compare;
+mod heat;
 mod layers;
+mod samples;
 mod tables;
+
+use std::path::PathBuf;
 
 use serde::Serialize;
 
-use crate::analysis::{Analysis, IoTime};
+use crate::analysis::{Analysis, IoTime, Options, Role, Totals};
+use crate::collect;
 use crate::darshan::JobSet;
+use crate::find::{self, Finding};
+use crate::merge::{self, Pipeline};
 
+pub use compare::{Comparison, Figure, Unit};
+pub use heat::{HeatMap, HeatRow};
 pub use layers::{Bucket, DirectionReport, LayerReport, Percentiles};
-pub use tables::FileReport;
+pub use tables::{FileReport, Group};
+
+/// Writes of checkpoints with less than this between them are one checkpoint, in seconds.
+const PAUSE: f64 = 1.0;
+
+/// What to say and of what.
+#[derive(Debug, Clone, Default)]
+pub struct Wanted {
+    pub part: Options,
+    /// Profiles and folders of profiles.
+    pub profiles: Vec<PathBuf>,
+    /// Seconds to add to the times of the profiles.
+    pub shift: Option<f64>,
+    /// Open data files that are at hand, to count the samples in them.
+    pub look: bool,
+}
 
 /// Everything about one job.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Default, Serialize)]
 pub struct Report {
     pub job: JobFacts,
     /// Where the time went; `None` where the logs have no times.
     pub io: Option<IoShare>,
+    /// I/O beside compute; `None` without profiles.
+    pub pipeline: Option<Pipeline>,
     pub bytes_read: i64,
     pub bytes_written: i64,
     pub layers: Vec<LayerReport>,
+    /// By the part that files have in training.
+    pub roles: Vec<Group>,
+    pub formats: Vec<Group>,
+    pub folders: Vec<Group>,
     pub files_total: usize,
     /// The files that matter most, by time in I/O.
     pub files: Vec<FileReport>,
+    /// How often the data file that was opened next is the next one by name: near 1, they are not shuffled.
+    pub files_in_order: Option<f64>,
+    /// When checkpoints were written, as traced.
+    pub checkpoints: Vec<Burst>,
+    pub totals: Totals,
+    /// What is wrong or good, worst first.
+    pub findings: Vec<Finding>,
+    pub ranks_over_time: HeatMap,
+    pub files_over_time: HeatMap,
     /// Modules whose records are incomplete: the program had more files or requests than the tracer was given room for.
     pub partial: Vec<String>,
     /// What could not be read.
     pub damage: Vec<String>,
 }
 
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Default, Serialize)]
 pub struct JobFacts {
     pub id: i64,
     pub command: String,
@@ -44,7 +84,7 @@ pub struct JobFacts {
 }
 
 /// Seconds in I/O. A moment counts once, however many threads, files and layers are in I/O.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Default, Serialize)]
 pub struct IoShare {
     /// From single requests; else estimated from counters, of the slowest rank.
     pub traced: bool,
@@ -56,22 +96,43 @@ pub struct IoShare {
     pub ranks: Vec<RankTime>,
 }
 
-#[derive(Debug, Clone, Copy, Serialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
 pub struct RankTime {
     pub rank: i64,
     pub seconds: f64,
 }
 
+/// Seconds since the start of the job.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
+pub struct Burst {
+    pub start: f64,
+    pub end: f64,
+    /// Of it really in writes.
+    pub writing: f64,
+}
+
 impl Report {
-    pub fn of(set: &JobSet) -> Report {
-        Report::from(set, &mut Analysis::of(set))
+    /// Reads logs and profiles.
+    pub fn of(set: &JobSet, wanted: &Wanted) -> Result<Report, collect::Error> {
+        let mut analysis = Analysis::of_some(set, &wanted.part);
+        let mut report = Report::from(set, &mut analysis, wanted);
+        if !wanted.profiles.is_empty() {
+            let (activities, unread) = merge::read(&wanted.profiles)?;
+            let start = (report.job.start, report.job.start_uncertainty);
+            let mut io = analysis.io_union();
+            report.pipeline = Some(merge::merge(&mut io, report.job.run_time, start, activities, wanted.shift));
+            report.damage.extend(unread.into_iter().map(|unread| format!("{}: {}", unread.path.display(), unread.why)));
+        }
+        report.findings = find::findings(&report);
+        Ok(report)
     }
 
-    pub fn from(set: &JobSet, analysis: &mut Analysis) -> Report {
+    /// What was analysed, in figures.
+    pub fn from(set: &JobSet, analysis: &mut Analysis, wanted: &Wanted) -> Report {
         let first = set.members.first();
         let job = JobFacts {
             id: set.id,
-            command: first.map(|member| member.job.command.clone()).unwrap_or_default(),
+            command: first.map(|member| member.job.command.trim_end().to_owned()).unwrap_or_default(),
             logs: set.members.len(),
             processes: analysis.processes,
             start: set.start(),
@@ -83,18 +144,53 @@ impl Report {
             Some(time) => Some(IoShare::traced(&time)),
             None => IoShare::counted(analysis),
         };
+        let tables = tables::of(analysis, wanted.look);
         Report {
             job,
             io,
+            pipeline: None,
             bytes_read,
             bytes_written,
             layers: layers::of(analysis),
+            roles: tables.roles,
+            formats: tables.formats,
+            folders: tables.folders,
             files_total: analysis.files.rows.len(),
-            files: tables::files(analysis),
+            files: tables.files,
+            files_in_order: tables.order,
+            checkpoints: bursts(analysis),
+            totals: analysis.totals.clone(),
+            findings: Vec::new(),
+            ranks_over_time: HeatMap::of_ranks(&analysis.timeline, wanted.part.bin.is_some()),
+            files_over_time: HeatMap::of_files(analysis),
             partial: analysis.partial.iter().map(|module| module.name()).collect(),
             damage: analysis.damage.iter().map(ToString::to_string).collect(),
         }
     }
+
+    pub fn role(&self, role: Role) -> Option<&Group> {
+        self.roles.iter().find(|group| group.role == role)
+    }
+
+    pub fn layer(&self, name: &str) -> Option<&LayerReport> {
+        self.layers.iter().find(|layer| layer.layer == name)
+    }
+}
+
+/// Times in which checkpoints were written.
+fn bursts(analysis: &mut Analysis) -> Vec<Burst> {
+    let mut bursts: Vec<Burst> = Vec::new();
+    let Some(times) = analysis.roles.get_mut(&(Role::Checkpoint, 1)) else { return bursts };
+    for (start, end) in times.pieces() {
+        match bursts.last_mut() {
+            Some(last) if start - last.end < PAUSE => {
+                last.end = *end;
+                last.writing += end - start;
+            }
+            _ => bursts.push(Burst { start: *start, end: *end, writing: end - start }),
+        }
+    }
+    bursts
 }
 
 impl IoShare {

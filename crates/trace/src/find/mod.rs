@@ -1,0 +1,156 @@
+//! Findings: what in the figures of a job costs time, how much, why, and what to do. Every rule has a code that stays, is
+//! silent where it does not apply, and says what its numbers are. Does not read logs.
+
+mod access;
+mod overlap;
+mod places;
+mod ranks;
+mod words;
+
+use serde::Serialize;
+
+use crate::report::{Group, Report};
+
+/// How bad it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Severity {
+    High,
+    Warning,
+    /// Good to know, or good as it is.
+    Note,
+}
+
+impl Severity {
+    pub fn name(self) -> &'static str {
+        match self {
+            Severity::High => "high",
+            Severity::Warning => "warning",
+            Severity::Note => "note",
+        }
+    }
+}
+
+/// Something about a job that is worth acting on.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Finding {
+    /// Stays the same for ever.
+    pub code: &'static str,
+    pub severity: Severity,
+    pub title: String,
+    /// The numbers that it rests on.
+    pub evidence: Vec<String>,
+    pub reason: &'static str,
+    /// Seconds of run time that mending it may save, at most.
+    pub gain: Option<f64>,
+    pub advice: Vec<&'static str>,
+    /// Files that show it most.
+    pub files: Vec<String>,
+}
+
+impl Finding {
+    fn new(code: &'static str, severity: Severity, title: impl Into<String>, reason: &'static str) -> Finding {
+        let (evidence, advice, files) = (Vec::new(), Vec::new(), Vec::new());
+        Finding { code, severity, title: title.into(), evidence, reason, gain: None, advice, files }
+    }
+
+    fn because(mut self, evidence: String) -> Finding {
+        self.evidence.push(evidence);
+        self
+    }
+
+    fn saving(mut self, seconds: f64) -> Finding {
+        self.gain = Some(seconds).filter(|seconds| seconds.is_finite() && *seconds > 0.0);
+        self
+    }
+
+    fn by(mut self, advice: &[&'static str]) -> Finding {
+        self.advice.extend(advice);
+        self
+    }
+
+    fn on(mut self, files: Vec<String>) -> Finding {
+        self.files = files;
+        self
+    }
+}
+
+type Rule = fn(&Report) -> Option<Finding>;
+
+/// All rules.
+const RULES: [Rule; 27] = [
+    places::incomplete,
+    overlap::not_overlapped,
+    overlap::exposed,
+    overlap::input_bound,
+    overlap::too_few_readers,
+    overlap::too_many_readers,
+    overlap::checkpoint_stalls,
+    access::small_hdf5_reads,
+    access::amplified_hdf5_reads,
+    access::small_npz_reads,
+    access::default_tfrecord_buffer,
+    access::small_reads,
+    access::small_writes,
+    access::random_over_stripes,
+    access::random_reads,
+    access::unshuffled,
+    access::character,
+    places::many_small_files,
+    places::metadata,
+    places::imports,
+    places::plain_and_remote,
+    places::read_again,
+    places::bulk_through_stdio,
+    places::text_data,
+    ranks::all_read_everything,
+    ranks::imbalance,
+    ranks::independent_mpi_io,
+];
+
+/// What is found, worst first, and by what it may save.
+pub fn findings(report: &Report) -> Vec<Finding> {
+    let mut found: Vec<Finding> = RULES.iter().filter_map(|rule| rule(report)).collect();
+    let gain = |finding: &Finding| finding.gain.unwrap_or(0.0);
+    found.sort_by(|a, b| a.severity.cmp(&b.severity).then(gain(b).total_cmp(&gain(a))).then(a.code.cmp(b.code)));
+    found
+}
+
+/// Seconds of the run that better I/O could save at most: what is exposed where that is known, else all time in I/O.
+fn at_stake(report: &Report) -> f64 {
+    match report.pipeline.as_ref().and_then(|pipeline| pipeline.whole) {
+        Some(whole) => whole.exposed,
+        None => report.io.as_ref().map_or(0.0, |io| io.overall),
+    }
+}
+
+/// The part of the time in I/O that files of a group took.
+fn share_of(report: &Report, seconds: f64) -> f64 {
+    let all: f64 = report.roles.iter().map(Group::time).sum();
+    if all > 0.0 { (seconds / all).clamp(0.0, 1.0) } else { 0.0 }
+}
+
+/// The share of the run in I/O that matters.
+fn stake_share(report: &Report) -> f64 {
+    if report.job.run_time > 0.0 { at_stake(report) / report.job.run_time } else { 0.0 }
+}
+
+/// A finding about what takes hardly any time is only a note.
+fn by_stake(report: &Report, seconds: f64, otherwise: Severity) -> Severity {
+    let share = share_of(report, seconds) * stake_share(report);
+    match share {
+        share if share >= 0.05 => otherwise,
+        share if share >= 0.005 => otherwise.max(Severity::Warning),
+        _ => Severity::Note,
+    }
+}
+
+/// Names of the listed files that a test picks, first ones first.
+fn named(report: &Report, pick: impl Fn(&crate::report::FileReport) -> bool) -> Vec<String> {
+    report.files.iter().filter(|file| pick(file)).take(5).map(|file| file.name.clone()).collect()
+}
+
+/// Files of a format.
+fn format(report: &Report, format: crate::analysis::Format) -> Option<&Group> {
+    report.formats.iter().find(|group| group.name == format.name())
+}
