@@ -166,7 +166,7 @@ fn steps(edges: &[i64], heights: &[i64], bottom: i64) -> String {
 }
 
 /// Seconds of the unit that gives the shortest numbers, and its name.
-fn time_unit(seconds: f64) -> (f64, &'static str) {
+pub(crate) fn time_unit(seconds: f64) -> (f64, &'static str) {
     match seconds {
         seconds if seconds < 1.0 => (0.001, "ms"),
         seconds if seconds < 600.0 => (1.0, "s"),

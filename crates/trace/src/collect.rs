@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use globset::GlobBuilder;
+use globset::{GlobBuilder, GlobMatcher};
 
 /// Folders inside folders beyond this are a loop.
 const DEEPEST: usize = 64;
@@ -49,17 +49,20 @@ pub fn files(named: &[PathBuf], what: &'static str, wanted: impl Fn(&Path) -> bo
     Ok(found)
 }
 
+/// A pattern for paths: `*` stays inside a folder, `**` does not.
+pub fn pattern(text: &str) -> Result<GlobMatcher, Error> {
+    let glob = GlobBuilder::new(text).literal_separator(true).build();
+    let failed = |error: globset::Error| Error::Pattern { pattern: text.into(), why: error.kind().to_string() };
+    Ok(glob.map_err(failed)?.compile_matcher())
+}
+
 fn is_pattern(path: &Path) -> bool {
     path.to_string_lossy().contains(['*', '?', '[', '{'])
 }
 
 fn matching(pattern: &Path, found: &mut Vec<PathBuf>) -> Result<(), Error> {
     let text = pattern.to_string_lossy();
-    let glob = GlobBuilder::new(&text)
-        .literal_separator(true)
-        .build()
-        .map_err(|error| Error::Pattern { pattern: pattern.to_owned(), why: error.kind().to_string() })?
-        .compile_matcher();
+    let glob = self::pattern(&text)?;
     let plain: PathBuf = pattern.components().take_while(|part| !is_pattern(Path::new(part))).collect();
     let beyond = pattern.components().count() - plain.components().count();
     let depth = if text.contains("**") { DEEPEST } else { beyond };

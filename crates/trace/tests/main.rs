@@ -1,4 +1,5 @@
-//! The readers against real files of the outside world, against logs written here, and against damage.
+//! The readers against real files of the outside world, against logs written here, and against damage; what is made of
+//! what they read.
 
 #[path = "main/analysis.rs"]
 mod analysis;
@@ -8,11 +9,17 @@ mod darshan_fixtures;
 mod darshan_generated;
 #[path = "main/darshan_hostile.rs"]
 mod darshan_hostile;
+#[path = "main/findings.rs"]
+mod findings;
 #[path = "main/generator.rs"]
 mod generator;
 #[path = "main/harness.rs"]
 mod harness;
+#[path = "main/merged.rs"]
+mod merged;
 #[path = "main/profiles.rs"]
 mod profiles;
+#[path = "main/reported.rs"]
+mod reported;
 #[path = "main/tensorboard.rs"]
 mod tensorboard;

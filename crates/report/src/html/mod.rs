@@ -19,14 +19,7 @@ pub fn page(document: &Document) -> String {
         [run] => run.facts.run.clone(),
         runs => format!("{} runs", runs.len()),
     };
-    let title = escape(&title);
-    let mut html = format!(
-        "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n<meta name=\"viewport\" \
-         content=\"width=device-width, initial-scale=1\">\n<title>{title} – Tulpar</title>\n<style>\n{}</style>\n\
-         </head>\n<body>\n{}<main>\n",
-        style::STYLE,
-        textures::definitions()
-    );
+    let mut html = String::new();
     if runs.len() > 1 {
         html.push_str("<section>\n<h1>Runs</h1>\n");
         table(&mut html, &words::runs(runs));
@@ -38,8 +31,20 @@ pub fn page(document: &Document) -> String {
     for sentence in tables::MEANING {
         let _ = writeln!(html, "<li>{}</li>", escape(sentence));
     }
-    html.push_str("</ul></section>\n</main>\n</body>\n</html>\n");
-    html
+    html.push_str("</ul></section>\n");
+    self::document(&title, "", &html)
+}
+
+/// A page around its content; `style` is what it needs beyond that of all pages.
+pub(crate) fn document(title: &str, style: &str, content: &str) -> String {
+    format!(
+        "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n<meta name=\"viewport\" \
+         content=\"width=device-width, initial-scale=1\">\n<title>{} – Tulpar</title>\n<style>\n{}{style}</style>\n\
+         </head>\n<body>\n{}<main>\n{content}</main>\n</body>\n</html>\n",
+        escape(title),
+        style::STYLE,
+        textures::definitions()
+    )
 }
 
 /// Scenarios beside each other: the bars of the study, and their tables.
@@ -145,7 +150,7 @@ fn long_table(html: &mut String, mut long: Table) {
 }
 
 /// `shape` is what the chart draws: bars or bands.
-fn legend<'n>(html: &mut String, shape: &str, names: impl Iterator<Item = &'n str>) {
+pub(crate) fn legend<'n>(html: &mut String, shape: &str, names: impl Iterator<Item = &'n str>) {
     html.push_str("<ul class=\"legend\">\n");
     for (kind, name) in names.enumerate() {
         let _ = writeln!(html, "<li>{}{}</li>", textures::swatch(shape, kind), escape(name));
@@ -181,7 +186,7 @@ fn occupation(html: &mut String, run: &RunReport) {
     }
 }
 
-fn table(html: &mut String, table: &Table) {
+pub(crate) fn table(html: &mut String, table: &Table) {
     let class = |column: usize| if table.numeric[column] { " class=\"n\"" } else { "" };
     let narrow = if table.header.len() == 2 { " class=\"narrow\"" } else { "" };
     let _ = write!(html, "<div class=\"wide\"><table{narrow}>\n<thead><tr>");

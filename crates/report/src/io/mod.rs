@@ -1,6 +1,12 @@
-//! I/O of a job for people: a summary for the terminal, two jobs side by side. Does not know how traces are read.
+//! I/O of a job for people: a summary for the terminal, two jobs side by side, a page with charts. Does not know how
+//! traces are read, and computes nothing of them.
 
+mod heat;
+mod lanes;
+mod page;
+mod sizes;
 mod text;
 mod words;
 
+pub use page::page;
 pub use text::{comparison, text};

@@ -55,7 +55,9 @@ pub struct Pipeline {
     /// All, or those with the most exposed I/O.
     pub steps: Vec<Part>,
     pub epochs: Vec<Part>,
-    /// When compute and waiting happened, for drawing.
+    /// When I/O, compute and waiting happened, for drawing.
+    #[serde(skip)]
+    pub io: Union,
     #[serde(skip)]
     pub compute: Union,
     #[serde(skip)]
@@ -77,6 +79,7 @@ pub fn merge(
         steps_total: 0,
         steps: Vec::new(),
         epochs: Vec::new(),
+        io: Union::new(),
         compute: Union::new(),
         loading: Union::new(),
     };
@@ -139,6 +142,9 @@ pub fn merge(
         all.sort_by(|a, b| a.start.total_cmp(&b.start));
     }
     pipeline.steps = all;
+    if let Some((first, last)) = span {
+        pipeline.io = io.within(first, last);
+    }
     pipeline
 }
 

@@ -6,7 +6,9 @@ use crate::analysis::{Analysis, Timeline};
 
 const BINS: usize = 128;
 const ROWS: usize = 128;
-const FILES: usize = 24;
+const FILES: usize = 20;
+/// Files with a smaller share of the bytes are left out.
+const LEAST: f64 = 1e-4;
 
 /// Rows × bins; bytes.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
@@ -61,8 +63,10 @@ impl HeatMap {
             .map(|(id, cells)| (id.cast_unsigned(), cells.iter().map(|cell| cell[0] + cell[1]).sum(), cells))
             .collect();
         rows.sort_by(|a, b| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0)));
-        let left_out = rows.len().saturating_sub(FILES);
-        rows.truncate(FILES);
+        let all: f64 = rows.iter().map(|row| row.1).sum();
+        let shown = rows.iter().take(FILES).take_while(|row| row.1 >= LEAST * all).count();
+        let left_out = rows.len() - shown;
+        rows.truncate(shown);
         let first = |cells: &[[f64; 2]]| cells.iter().position(|cell| cell[0] + cell[1] > 0.0);
         rows.sort_by_key(|(id, _, cells)| (first(cells), *id));
         let bins = timeline.bins.min(BINS);
