@@ -73,8 +73,7 @@ fn the_order_of_files_shows_whether_they_were_shuffled() {
     let names: Vec<(u64, &'static str)> =
         NAMES.iter().enumerate().map(|(index, name)| (index as u64 + 1, *name)).collect();
     let in_order = |starts: [f64; 4]| {
-        let reads: Vec<[(i64, i64, f64, f64, i64); 1]> =
-            starts.iter().map(|start| [(0, 10, *start, start + 0.1, 0)]).collect();
+        let reads: Vec<Vec<_>> = starts.iter().map(|start| vec![(0, 10, *start, start + 0.1, 0)]).collect();
         let traces: Vec<(i64, i64, Reads<'_>)> =
             reads.iter().enumerate().map(|(index, reads)| (index as i64 + 1, 0, &reads[..])).collect();
         report(&log(&names, &traces), &Wanted::default()).files_in_order
