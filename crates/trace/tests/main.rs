@@ -1,5 +1,5 @@
-//! The readers against real files of the outside world, against logs written here, and against damage; what is made of
-//! what they read.
+//! The readers against real files of the outside world, against other readers, against logs written here, and against
+//! damage; what is made of what they read.
 
 #[path = "main/analysis.rs"]
 mod analysis;
@@ -15,8 +15,12 @@ mod findings;
 mod generator;
 #[path = "main/harness.rs"]
 mod harness;
+#[path = "main/judges.rs"]
+mod judges;
 #[path = "main/merged.rs"]
 mod merged;
+#[path = "main/mutated.rs"]
+mod mutated;
 #[path = "main/profiles.rs"]
 mod profiles;
 #[path = "main/reported.rs"]

@@ -86,9 +86,9 @@ impl Map<'_> {
         self.time_axis(&mut svg, bottom, bins);
         let _ = writeln!(
             svg,
-            "<text class=\"title\" x=\"{:.1}\" y=\"{:.1}\" text-anchor=\"end\">{}</text>\n</svg></div>",
-            self.left - 8.0,
-            bottom + 18.0,
+            "<text class=\"title\" transform=\"translate(14 {:.1}) rotate(-90)\" text-anchor=\"middle\">{}</text>\n\
+             </svg></div>",
+            TOP + high * rows as f64 / 2.0,
             self.row
         );
         Some(svg)
@@ -178,7 +178,7 @@ fn legend(word: &str, class: &str, greatest: f64) -> String {
 
 /// The end of a path says most.
 fn shortened(name: &str, room: f64) -> String {
-    let most = ((room - 12.0) / 6.6) as usize;
+    let most = ((room - 30.0) / 6.6) as usize;
     let length = name.chars().count();
     if length <= most {
         return name.to_owned();
@@ -199,7 +199,7 @@ mod tests {
 
     #[test]
     fn long_names_keep_their_end() {
-        assert_eq!(shortened("/data/train/part-00017.tfrecord", 110.0), "…0017.tfrecord");
+        assert_eq!(shortened("/data/train/part-00017.tfrecord", 130.0), "…00017.tfrecord");
         assert_eq!(shortened("7", 60.0), "7");
     }
 }

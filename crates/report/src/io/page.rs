@@ -98,7 +98,8 @@ pub(super) fn section(html: &mut String, report: &Report) {
 fn facts(report: &Report) -> Vec<(&'static str, String)> {
     let mut facts = vec![
         ("run time", seconds(report.job.run_time)),
-        ("processes", format!("{} ({} logs)", report.job.processes, report.job.logs)),
+        ("processes", report.job.processes.to_string()),
+        ("logs", report.job.logs.to_string()),
     ];
     if let Some(io) = &report.io {
         let how = if io.traced { "" } else { ", from counters" };

@@ -54,7 +54,11 @@ impl FileRow {
     /// Bytes read and written, each counted once: MPI-IO's pass through POSIX, stdio's do not.
     pub fn bytes(&self) -> (i64, i64) {
         let of = |counts: &Option<Counts>| counts.map_or((0, 0), |counts| (counts.bytes_read, counts.bytes_written));
-        let (posix, mpi_io, stdio) = (of(&self.posix), of(&self.mpi_io), of(&self.stdio));
+        let (mut posix, mpi_io, stdio) = (of(&self.posix), of(&self.mpi_io), of(&self.stdio));
+        if let (None, Some(traced)) = (&self.posix, &self.traced) {
+            let bytes = |count: u64| i64::try_from(count).unwrap_or(i64::MAX);
+            posix = (bytes(traced.bytes_read), bytes(traced.bytes_written));
+        }
         (posix.0.max(mpi_io.0).saturating_add(stdio.0), posix.1.max(mpi_io.1).saturating_add(stdio.1))
     }
 }

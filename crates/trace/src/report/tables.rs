@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 
 use super::samples;
-use crate::analysis::{Analysis, Counts, FileRow, Format, Role};
+use crate::analysis::{Analysis, Counts, FileRow, FileTrace, Format, Pattern, Role};
 
 /// Files and folders beyond this are in the totals only.
 const LISTED: usize = 100;
@@ -86,11 +86,25 @@ impl Default for Group {
     }
 }
 
+/// What counters would say.
+fn counted(traced: &FileTrace) -> Counts {
+    Counts {
+        reads: Pattern { accesses: traced.reads, ..Pattern::default() },
+        writes: Pattern { accesses: traced.writes, ..Pattern::default() },
+        read_time: traced.read_seconds,
+        write_time: traced.write_seconds,
+        processes: i64::from(traced.readers),
+        ..Counts::default()
+    }
+}
+
 impl FileReport {
     fn of(id: u64, row: &mut FileRow, file_system: Option<&str>) -> FileReport {
-        let all: Vec<Counts> = [row.posix, row.mpi_io, row.stdio].into_iter().flatten().collect();
+        // A log may have a trace without counters.
+        let posix = row.posix.or_else(|| row.traced.as_ref().map(|traced| counted(traced)));
+        let all: Vec<Counts> = [posix, row.mpi_io, row.stdio].into_iter().flatten().collect();
         // MPI-IO's requests pass through POSIX: those of POSIX stand for both.
-        let own: Vec<Counts> = match (row.posix, row.stdio) {
+        let own: Vec<Counts> = match (posix, row.stdio) {
             (None, None) => all.clone(),
             (posix, stdio) => posix.into_iter().chain(stdio).collect(),
         };

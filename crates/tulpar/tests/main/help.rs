@@ -35,6 +35,7 @@ fn the_help_of_every_verb_is_as_it_was() {
         "io",
         "io report",
         "io record",
+        "io compare",
         "io bench",
         "serve",
         "share",

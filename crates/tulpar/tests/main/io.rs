@@ -1,0 +1,90 @@
+//! `tulpar io report` and `tulpar io compare` from outside, on logs and profiles that are written here.
+
+use super::harness::Scene;
+
+/// A Darshan log without compression: one rank reads a file at these times, 1000 bytes each.
+pub(crate) fn log(job: i64, reads: &[(f64, f64)]) -> Vec<u8> {
+    const HEADER: usize = 1328;
+    let words = |values: &[i64]| -> Vec<u8> { values.iter().flat_map(|value| value.to_le_bytes()).collect() };
+    let padded = |text: &[u8], length: usize| -> Vec<u8> {
+        let mut bytes = text.to_vec();
+        bytes.resize(length, 0);
+        bytes
+    };
+    let mut description = words(&[1000, 1_700_000_000, 0, 1_700_000_100, 0, 1, job]);
+    description.extend(padded(b"lib_ver=3.5.0\n", 1024));
+    description.extend(b"python train.py\next4\t/\0");
+    let mut names = words(&[7]);
+    names.extend(b"/data/train.h5\0");
+    let mut trace = words(&[7, 0, 0]);
+    trace.extend(padded(b"node", 64));
+    trace.extend(words(&[0, reads.len() as i64]));
+    for (index, (start, end)) in reads.iter().enumerate() {
+        trace.extend(words(&[index as i64 * 1000, 1000]));
+        trace.extend(start.to_le_bytes());
+        trace.extend(end.to_le_bytes());
+    }
+    let names_at = HEADER + description.len();
+    let trace_at = names_at + names.len();
+    let mut file = padded(b"3.41", 8);
+    file.extend(words(&[6_567_223]));
+    file.extend(padded(&[2], 16));
+    file.extend(words(&[names_at as i64, names.len() as i64]));
+    for module in 0..64 {
+        let place = if module == 10 { [trace_at as i64, trace.len() as i64] } else { [0, 0] };
+        file.extend(words(&place));
+    }
+    for module in 0..64u32 {
+        file.extend(u32::from(module == 10).to_le_bytes());
+    }
+    assert_eq!(file.len(), HEADER);
+    [file, description, names, trace].concat()
+}
+
+const PROFILE: &str = r#"[
+{"ph": "X", "name": "ProfilerStep#1", "cat": "cpu", "pid": 1, "tid": 1, "ts": 1700000010000000, "dur": 10000000},
+{"ph": "X", "name": "enumerate(DataLoader)#_Iter.__next__", "cat": "cpu", "pid": 1, "tid": 1, "ts": 1700000010000000, "dur": 4000000},
+{"ph": "X", "name": "gemm", "cat": "kernel", "pid": 0, "tid": 7, "ts": 1700000014000000, "dur": 6000000}
+]"#;
+
+pub(crate) fn scene() -> Scene {
+    let scene = Scene::empty();
+    scene.write("profiles/node.pt.trace.json", PROFILE);
+    std::fs::create_dir_all(scene.path("logs")).unwrap();
+    std::fs::write(scene.path("job.darshan"), log(1, &[(10.0, 14.0), (15.0, 16.0)])).unwrap();
+    std::fs::write(scene.path("logs/later.darshan"), log(2, &[(10.0, 11.0), (15.0, 16.0)])).unwrap();
+    scene
+}
+
+#[test]
+fn a_log_and_its_profile_are_explained() {
+    let scene = scene();
+    insta::assert_snapshot!(scene.tulpar("io report job.darshan --profile profiles").done().out, @"");
+    let text = scene.tulpar("io report job.darshan --profile profiles --json").done().out;
+    let json: serde_json::Value = serde_json::from_str(&text).unwrap();
+    let whole = &json[0]["pipeline"]["whole"];
+    assert_eq!((whole["io"].as_f64(), whole["exposed"].as_f64()), (Some(5.0), Some(4.0)));
+    assert_eq!(json[0]["pipeline"]["loading_share"], 0.4);
+    scene.tulpar("io report job.darshan --profile profiles --html io.html").done();
+    let page = scene.read("io.html");
+    for word in ["<!DOCTYPE html>", "IO11", "I/O beside compute", "Ranks over time", "</html>"] {
+        assert!(page.contains(word), "{word} is not in the page");
+    }
+    assert!(!page.contains("http"), "the page needs something from elsewhere");
+}
+
+#[test]
+fn two_jobs_are_shown_side_by_side() {
+    insta::assert_snapshot!(scene().tulpar("io compare job.darshan logs").done().out, @"");
+}
+
+#[test]
+fn what_is_no_log_is_refused_with_what_to_do() {
+    let scene = scene();
+    scene.write("other.darshan", "something else");
+    insta::assert_snapshot!(scene.tulpar("io report other.darshan"), @"");
+    insta::assert_snapshot!(scene.tulpar("io report gone.darshan"), @"");
+    insta::assert_snapshot!(scene.tulpar("io report profiles"), @"");
+    // One that can be read is enough.
+    scene.tulpar("io report other.darshan job.darshan").done();
+}
