@@ -16,6 +16,7 @@ mod main {
     mod handing_over;
     mod harness;
     mod help;
+    mod io;
     mod living;
     mod moving;
     mod names;

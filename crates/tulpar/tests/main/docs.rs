@@ -155,6 +155,20 @@ fn the_commands_about_reports_and_exports_work() {
 }
 
 #[test]
+fn the_commands_about_io_work() {
+    let scene = super::io::scene();
+    let mut count = 0;
+    for line in document("docs/io.md").lines() {
+        let Some(command) = line.strip_prefix("| `tulpar io ").and_then(|rest| rest.split('`').next()) else {
+            continue;
+        };
+        scene.tulpar(&format!("io {command}")).done();
+        count += 1;
+    }
+    assert!(count >= 8, "only {count} commands were found");
+}
+
+#[test]
 fn the_commands_about_simulation_work() {
     let text = document("docs/simulation.md");
     let scene = Scene::new(&blocks(&text, "yaml")[0]);
