@@ -11,6 +11,7 @@ pub(crate) enum Purpose {
     Scramble = 2,
     Fit = 3,
     Bracket = 4,
+    Forest = 5,
 }
 
 pub(crate) struct Stream(ChaCha8Rng);

@@ -11,6 +11,9 @@ mod nsga;
 mod quasi;
 mod tpe;
 
+pub(crate) use gp::filled;
+pub(crate) use nsga::dominates;
+
 use crate::history::History;
 use crate::random::Stream;
 use crate::space::{Point, Space};

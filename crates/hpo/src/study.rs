@@ -285,6 +285,14 @@ impl Study {
         Ok(number)
     }
 
+    /// A trial begins at a point that somebody asked for, kept where the source says.
+    pub fn begin_requested(&mut self, source: Option<String>, values: &Values) -> Result<u32, StudyError> {
+        let point = self.settings.space.point(values)?;
+        let number = self.begin(point, Origin::Requested)?;
+        self.trials[number as usize].source = source;
+        Ok(number)
+    }
+
     /// Proposes and begins at once.
     pub fn ask(&mut self) -> Next {
         match self.propose() {

@@ -27,6 +27,8 @@ pub enum Origin {
     Sampled,
     /// One of the starting points of the settings.
     Start,
+    /// Somebody asked for this point while the study ran.
+    Requested,
     /// Somebody else ran it and told us.
     Outside,
 }

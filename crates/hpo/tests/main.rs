@@ -1,5 +1,7 @@
 //! Tests of the crate from outside.
 
+#[path = "main/analyses.rs"]
+mod analyses;
 #[path = "main/harness.rs"]
 mod harness;
 #[path = "main/optuna.rs"]

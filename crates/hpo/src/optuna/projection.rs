@@ -20,6 +20,8 @@ const MARK: &str = "tulpar:trial";
 pub enum Foreign {
     /// They ran it: give it to [`Study::add_from`] with this source.
     Ended { source: String, values: Values, reports: Vec<(u64, f64)>, outcome: Outcome },
+    /// They want it run: give it to [`Study::begin_requested`] with this source.
+    Requested { source: String, values: Values },
     /// It does not fit this study; it stays in the file.
     Unfit { source: String, reason: String },
 }
@@ -41,10 +43,12 @@ pub struct Projection {
     open: BTreeMap<u32, Written>,
     /// Trials of the study below this number are in the file, or are the file's.
     next: u32,
-    /// Sources that the study has already.
+    /// Sources that the study has already: trials that others ran, and those that they asked for.
     known: BTreeSet<u64>,
-    /// How many ends of the file were looked at.
+    asked: BTreeSet<u64>,
+    /// How many ends of the file were looked at, and how many trials that wait.
     seen: usize,
+    seen_waiting: usize,
 }
 
 impl Projection {
@@ -58,7 +62,9 @@ impl Projection {
             open: BTreeMap::new(),
             next: 0,
             known: BTreeSet::new(),
+            asked: BTreeSet::new(),
             seen: 0,
+            seen_waiting: 0,
         }
     }
 
@@ -97,8 +103,10 @@ impl Projection {
         while (self.next as usize) < study.trials().len() {
             let trial = &study.trials()[self.next as usize];
             self.next += 1;
-            if trial.source.is_none() {
-                self.create(&mut text, study, id, trial, &times)?;
+            match (trial.origin, self.waiting(trial)) {
+                (Origin::Outside, _) if trial.source.is_some() => {}
+                (Origin::Requested, Some(stored)) => self.take_over(&mut text, study, stored, trial, &times)?,
+                _ => self.create(&mut text, study, id, trial, &times)?,
             }
         }
         Ok(text)
@@ -119,7 +127,19 @@ impl Projection {
                 found.push(told(study, trial));
             }
         }
+        for trial in &self.journal.trials[self.seen_waiting..] {
+            if trial.study == id && trial.state == StoredState::Waiting && !self.asked.contains(&trial.id) {
+                found.push(requested(study, trial));
+            }
+        }
+        self.seen_waiting = self.journal.trials.len();
         found
+    }
+
+    /// The trial of the file that this one is, while nobody else runs it.
+    fn waiting(&self, trial: &Trial) -> Option<u64> {
+        let id = source_id(trial)?;
+        self.journal.trials.get(id as usize).filter(|stored| stored.state == StoredState::Waiting).map(|_| id)
     }
 
     /// Finds out what of the study is in the file already.
@@ -130,8 +150,10 @@ impl Projection {
         }
         self.study = Some(id);
         for trial in study.trials() {
-            self.known
-                .extend(trial.source.as_deref().and_then(|source| source.strip_prefix("optuna:")?.parse::<u64>().ok()));
+            if let Some(source) = source_id(trial) {
+                let kept = if trial.origin == Origin::Outside { &mut self.known } else { &mut self.asked };
+                kept.insert(source);
+            }
         }
         for stored in self.journal.trials(id) {
             let Some(number) = stored.system_attributes.get(MARK).and_then(Json::as_u64) else { continue };
@@ -162,6 +184,7 @@ impl Projection {
         let origin = match trial.origin {
             Origin::Sampled => study.settings().sampler.name(),
             Origin::Start => "start",
+            Origin::Requested => "requested",
             Origin::Outside => "outside",
         };
         let stored = self.journal.trials.len() as u64;
@@ -173,6 +196,37 @@ impl Projection {
         });
         self.push(text, &line)?;
         self.open.insert(trial.number, Written { id: stored, reports: 0 });
+        self.change(text, study, trial.number, times)
+    }
+
+    /// A trial that waited in the file runs: it is ours from now on.
+    fn take_over(
+        &mut self,
+        text: &mut String,
+        study: &Study,
+        id: u64,
+        trial: &Trial,
+        times: &impl Fn(u32) -> (String, String),
+    ) -> Result<(), JournalError> {
+        let worker = self.worker.clone();
+        let begun = times(trial.number).0;
+        let line = json!({
+            "op_code": 6, "worker_id": worker, "trial_id": id, "state": StoredState::Running.code(), "values": null,
+            "datetime_start": begun,
+        });
+        self.push(text, &line)?;
+        let mark = json!({MARK: trial.number});
+        self.push(text, &json!({"op_code": 9, "worker_id": worker, "trial_id": id, "system_attr": mark}))?;
+        for (parameter, number) in study.space().parameters().iter().zip(&trial.point) {
+            if let Some(number) = number {
+                let line = json!({
+                    "op_code": 5, "worker_id": worker, "trial_id": id, "param_name": parameter.name,
+                    "param_value_internal": number, "distribution": written(&parameter.domain),
+                });
+                self.push(text, &line)?;
+            }
+        }
+        self.open.insert(trial.number, Written { id, reports: 0 });
         self.change(text, study, trial.number, times)
     }
 
@@ -235,6 +289,20 @@ fn direction_code(direction: Direction) -> u8 {
     match direction {
         Direction::Minimize => 1,
         Direction::Maximize => 2,
+    }
+}
+
+fn source_id(trial: &Trial) -> Option<u64> {
+    trial.source.as_deref()?.strip_prefix("optuna:")?.parse().ok()
+}
+
+fn requested(study: &Study, trial: &StoredTrial) -> Foreign {
+    let source = format!("optuna:{}", trial.id);
+    let fixed = trial.system_attributes.get("fixed_params").and_then(Json::as_object);
+    let values: Values = fixed.into_iter().flatten().map(|(name, value)| (name.clone(), choice(value))).collect();
+    match study.space().point(&values) {
+        Ok(_) => Foreign::Requested { source, values },
+        Err(error) => Foreign::Unfit { source, reason: error.to_string() },
     }
 }
 

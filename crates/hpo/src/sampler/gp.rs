@@ -71,7 +71,7 @@ pub(super) struct Data {
 }
 
 /// What is not active lies in the middle: its parent tells it apart.
-pub(super) fn filled(units: &[f64]) -> Vec<f64> {
+pub(crate) fn filled(units: &[f64]) -> Vec<f64> {
     units.iter().map(|unit| if unit.is_nan() { 0.5 } else { *unit }).collect()
 }
 

@@ -58,8 +58,7 @@ fn split(context: &Context<'_>) -> (Weighted, Weighted) {
     let usable = ranked.partition_point(|rank| rank.class <= PRUNED);
     let good = good_count(context.history.informative).min(usable.max(1));
     let best = ranked[..good].iter().map(|rank| (rank.number, 1.0)).collect();
-    let numbers: Vec<u32> = ranked[good..].iter().map(|rank| rank.number).collect();
-    (best, thinned(context, &numbers))
+    (best, thinned(context, ranked.len() - good, |at| ranked[good + at].number))
 }
 
 fn good_count(informative: usize) -> usize {
@@ -67,13 +66,13 @@ fn good_count(informative: usize) -> usize {
 }
 
 /// The rest, best first, few enough that an ask costs the same for a thousand trials and for a million.
-fn thinned(context: &Context<'_>, rest: &[u32]) -> Weighted {
-    let near = rest.len().min(REST);
-    let mut weighted: Weighted = rest[..near].iter().map(|number| (*number, 1.0)).collect();
-    let far = &rest[near..];
-    let kept = far.len().min(REST);
+fn thinned(context: &Context<'_>, rest: usize, number: impl Fn(usize) -> u32) -> Weighted {
+    let near = rest.min(REST);
+    let mut weighted: Weighted = (0..near).map(|at| (number(at), 1.0)).collect();
+    let far = rest - near;
+    let kept = far.min(REST);
     for at in 0..kept {
-        weighted.push((far[at * far.len() / kept], far.len() as f64 / kept as f64));
+        weighted.push((number(near + at * far / kept), far as f64 / kept as f64));
     }
     let pending = context.history.pending.len();
     let weight = pending as f64 / pending.clamp(1, PENDING) as f64;
@@ -93,5 +92,8 @@ fn split_front(context: &Context<'_>) -> (Weighted, Weighted) {
     let good = good_count(known.len()).min(order.len().max(1));
     let mut rest: Vec<u32> = order[good.min(order.len())..].to_vec();
     rest.extend(failed);
-    (order[..good.min(order.len())].iter().map(|number| (*number, 1.0)).collect(), thinned(context, &rest))
+    (
+        order[..good.min(order.len())].iter().map(|number| (*number, 1.0)).collect(),
+        thinned(context, rest.len(), |at| rest[at]),
+    )
 }

@@ -171,6 +171,8 @@ def objective(trial):
     if trial.number % 3 == 1: raise ValueError("no")
     return layers + dropout
 study.optimize(objective, n_trials=6, catch=(ValueError,))
+study.enqueue_trial({"opt": "adam", "lr": 0.001, "layers": 4, "dropout": 0.2})
+study.enqueue_trial({"layers": 9})
 print(json.dumps({"before": before, "after": listed(), "best": study.best_trial.number}))
 "#;
 
@@ -225,7 +227,10 @@ fn optuna_loads_the_same_trials_continues_the_study_and_we_read_what_it_added() 
     let grown = std::fs::read_to_string(&path).unwrap();
     assert_eq!(projection.read(&grown[file.len()..]).unwrap(), grown.len() - file.len());
     file = grown;
-    let foreign = projection.foreign(&study);
+    let mut foreign = projection.foreign(&study);
+    let Foreign::Unfit { reason, .. } = foreign.pop().unwrap() else { panic!("{foreign:?}") };
+    assert_eq!(reason, "`opt` has no value");
+    let Foreign::Requested { source, values } = foreign.pop().unwrap() else { panic!("{foreign:?}") };
     assert_eq!(take_in(&mut study, foreign), 6);
     let states: Vec<State> = study.trials()[13..].iter().map(|trial| trial.state).collect();
     use State::{Complete, Failed, Pruned};
@@ -235,13 +240,19 @@ fn optuna_loads_the_same_trials_continues_the_study_and_we_read_what_it_added() 
 
     // We go on, and Optuna sees that too.
     study.tell(12, Outcome::value(0.001)).unwrap();
+    let asked_for = study.begin_requested(Some(source), &values).unwrap();
+    study.tell(asked_for, Outcome::value(5.0)).unwrap();
     let (number, _) = started(&mut study);
     study.tell(number, Outcome::value(0.0001)).unwrap();
     file += &projection.lines(&study, times).unwrap();
     std::fs::write(&path, &file).unwrap();
     let output = Command::new("python3").args(["-c", LISTS]).arg(&path).output().unwrap();
     let told: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
-    assert_eq!(told["before"].as_array().unwrap().len(), 20);
+    // 19 ran before, two were asked for, one is ours.
+    assert_eq!(told["before"].as_array().unwrap().len(), 22);
     assert_eq!(told["before"][12]["state"], "COMPLETE");
-    assert_eq!(told["best"], 19);
+    let asked_for = &told["before"][19];
+    assert_eq!((&asked_for["state"], &asked_for["values"]), (&"COMPLETE".into(), &serde_json::json!([5.0])));
+    assert_eq!(asked_for["params"]["layers"], 4);
+    assert_eq!(told["best"], 21);
 }
