@@ -224,7 +224,7 @@ impl Strategy {
     pub(crate) fn new(sampler: &Sampler, space: &Space, seed: u64) -> Self {
         let halton = || quasi::Halton::new(space.len(), seed);
         match *sampler {
-            Sampler::Tpe(settings) => Self::Tpe(tpe::Tpe::new(settings, halton())),
+            Sampler::Tpe(settings) => Self::Tpe(tpe::Tpe::new(settings, space, halton())),
             Sampler::Gp(settings) => Self::Gp(Box::new(gp::Gp::new(settings, halton()))),
             Sampler::Cma(settings) => Self::Cma(Box::new(cma::Cma::new(settings, space, halton()))),
             Sampler::Quasi => Self::Quasi(halton()),
@@ -235,8 +235,10 @@ impl Strategy {
     }
 
     pub(crate) fn begun(&mut self, trial: &Trial) {
-        if let Self::Grid(grid) = self {
-            grid.begun(trial);
+        match self {
+            Self::Grid(grid) => grid.begun(trial),
+            Self::Tpe(tpe) => tpe.begun(trial),
+            _ => {}
         }
     }
 

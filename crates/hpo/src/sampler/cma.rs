@@ -80,7 +80,7 @@ impl Cma {
         let mut covariance = vec![0.0; n * n];
         (0..n).for_each(|at| covariance[at * n + at] = 1.0);
         Self {
-            others: Tpe::new(TpeSettings::default(), halton.clone()),
+            others: Tpe::new(TpeSettings::default(), space, halton.clone()),
             halton,
             rates: Rates::new(n),
             mean: vec![0.5; n],

@@ -8,8 +8,10 @@ use super::quasi::Halton;
 use super::{Context, TpeSettings};
 use crate::history::PRUNED;
 use crate::random::Stream;
-use crate::space::Point;
+use crate::space::{Point, Space};
+use crate::trial::Trial;
 use mixture::Mixture;
+use std::collections::BTreeSet;
 
 /// The most trials that count as good.
 const GOOD: usize = 25;
@@ -22,11 +24,20 @@ const PENDING: usize = 128;
 pub(crate) struct Tpe {
     settings: TpeSettings,
     halton: Halton,
+    /// Points that were given out, where they can be counted: none is given out again while a candidate is new.
+    given: Option<BTreeSet<Vec<Option<u64>>>>,
 }
 
 impl Tpe {
-    pub(crate) fn new(settings: TpeSettings, halton: Halton) -> Self {
-        Self { settings, halton }
+    pub(crate) fn new(settings: TpeSettings, space: &Space, halton: Halton) -> Self {
+        let countable = (0..space.len()).all(|at| space.domain(at).cells().is_some());
+        Self { settings, halton, given: countable.then(BTreeSet::new) }
+    }
+
+    pub(crate) fn begun(&mut self, trial: &Trial) {
+        if let Some(given) = &mut self.given {
+            given.insert(bits(&trial.point));
+        }
     }
 
     pub(crate) fn suggest(&mut self, context: &Context<'_>, stream: &mut Stream) -> Point {
@@ -36,18 +47,23 @@ impl Tpe {
         let (good, rest) = if context.history.objectives() == 1 { split(context) } else { split_front(context) };
         let good = Mixture::new(context.space, context.history, &good);
         let rest = Mixture::new(context.space, context.history, &rest);
-        let mut best: Option<(f64, Point)> = None;
+        let mut best: Option<(bool, f64, Point)> = None;
         for _ in 0..self.settings.candidates {
             let point = good.sample(context.space, stream);
             let units = context.space.to_units(&point);
             let score =
                 good.log_density(context.space, &point, &units) - rest.log_density(context.space, &point, &units);
-            if best.as_ref().is_none_or(|(highest, _)| score > *highest) {
-                best = Some((score, point));
+            let new = self.given.as_ref().is_none_or(|given| !given.contains(&bits(&point)));
+            if best.as_ref().is_none_or(|(newer, highest, _)| (new, score) > (*newer, *highest)) {
+                best = Some((new, score, point));
             }
         }
-        best.map_or_else(|| super::random(context.space, stream), |(_, point)| point)
+        best.map_or_else(|| super::random(context.space, stream), |(_, _, point)| point)
     }
+}
+
+fn bits(point: &Point) -> Vec<Option<u64>> {
+    point.iter().map(|number| number.map(f64::to_bits)).collect()
 }
 
 /// Trials with their weights.

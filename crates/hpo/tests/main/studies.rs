@@ -135,6 +135,14 @@ fn a_grid_visits_every_combination_once() {
 }
 
 #[test]
+fn where_points_can_be_counted_few_trials_are_run_twice() {
+    let mut study = study(&["a=choice(x,y,z)", "b=int(1,4)", "c=choice(true,false)"], "tpe", 0);
+    run(&mut study, 24);
+    let seen: BTreeSet<String> = study.trials().iter().map(|trial| format!("{:?}", trial.point)).collect();
+    assert!(seen.len() >= 22, "{} of 24 points", seen.len());
+}
+
+#[test]
 fn samplers_that_learn_are_better_than_chance() {
     let space = ["x=float(0,1)", "y=log(0.01,10)", "z=choice(a,bb,ccc)"];
     let best = |sampler: &str| {
@@ -203,6 +211,20 @@ fn settings_that_cannot_work_are_refused() {
         "bayes".parse::<tulpar_hpo::Sampler>().unwrap_err().to_string(),
         "`bayes` is no sampler; there are tpe, gp, cma, quasi, random, grid and nsga2"
     );
+}
+
+#[test]
+fn a_search_is_what_people_write_in_a_workflow() {
+    let text = r#"{"trials": 20, "parallel": 4, "maximize": "accuracy", "minimize": ["size"], "sampler": "nsga2",
+        "space": {"lr": "log(1e-5, 1e-2)", "frozen": "int(0, 12)"}, "starts": [{"lr": 0.001, "frozen": 6}]}"#;
+    let search: tulpar_hpo::Search = serde_json::from_str(text).unwrap();
+    let settings = search.settings();
+    assert_eq!(settings.objectives, [Objective::minimize("size"), Objective::maximize("accuracy")]);
+    assert!(matches!(Study::new(settings).unwrap().ask(), Next::Start { number: 0, .. }));
+    let again = serde_json::to_string(&search).unwrap();
+    assert_eq!(serde_json::from_str::<tulpar_hpo::Search>(&again).unwrap(), search);
+    let wrong = serde_json::from_str::<tulpar_hpo::Search>(r#"{"space": {"x": "float(0,1)"}, "trails": 3}"#);
+    assert!(wrong.unwrap_err().to_string().starts_with("unknown field `trails`, expected one of `space`"));
 }
 
 #[test]
