@@ -253,6 +253,22 @@ impl RunFolder {
         serde_json::from_reader(BufReader::new(file)).map_err(|source| FolderError::Plan { path, source })
     }
 
+    /// The runs of workflows that are tasks of this one, the oldest first.
+    pub fn inner_runs(&self) -> Vec<RunFolder> {
+        let mut found: Vec<(std::time::SystemTime, RunFolder)> = fs::read_dir(self.path.join("sub"))
+            .into_iter()
+            .flatten()
+            .flatten()
+            .filter_map(|entry| {
+                let name = format!("{}/sub/{}", self.name, entry.file_name().into_string().ok()?);
+                let created = fs::metadata(entry.path().join("plan.json")).ok()?.modified().ok()?;
+                Some((created, RunFolder { name, path: entry.path() }))
+            })
+            .collect();
+        found.sort_by(|a, b| (a.0, &a.1.name).cmp(&(b.0, &b.1.name)));
+        found.into_iter().map(|(_, run)| run).collect()
+    }
+
     /// Asks the driver, if one lives, to cancel these jobs; `*` is the run.
     pub fn ask_to_cancel(&self, jobs: &[String]) -> Result<(), FolderError> {
         let path = self.cancellations();

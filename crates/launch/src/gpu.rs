@@ -1,9 +1,10 @@
 //! Utilisation and memory of GPUs, read by a thread of its own that exists only while tasks have GPUs.
 //!
-//! Through NVML in-process, or through `nvidia-smi` without the feature `nvml` (a static binary cannot load
-//! the driver's library). Untested on hardware: no machine of this project has a GPU; the text of `nvidia-smi` is.
+//! Through NVML in-process; through `nvidia-smi` where the driver's library cannot be loaded, as by a static binary, which is
+//! without the feature `nvml`. Untested on hardware: no machine of this project has a GPU; the text of `nvidia-smi` is.
 
 use std::collections::HashMap;
+use std::process::{Command, Stdio};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
@@ -64,8 +65,18 @@ impl Gpus {
     }
 }
 
+type Reader = Box<dyn FnMut() -> Option<Readings>>;
+
+fn reader() -> Option<Reader> {
+    #[cfg(feature = "nvml")]
+    if let Some(read) = library() {
+        return Some(Box::new(read));
+    }
+    tool()
+}
+
 #[cfg(feature = "nvml")]
-fn reader() -> Option<impl FnMut() -> Option<Readings>> {
+fn library() -> Option<impl FnMut() -> Option<Readings>> {
     let nvml = nvml_wrapper::Nvml::init().ok()?;
     Some(move || {
         let mut readings = Readings::new();
@@ -79,9 +90,7 @@ fn reader() -> Option<impl FnMut() -> Option<Readings>> {
     })
 }
 
-#[cfg(not(feature = "nvml"))]
-fn reader() -> Option<impl FnMut() -> Option<Readings>> {
-    use std::process::{Command, Stdio};
+fn tool() -> Option<Reader> {
     let query = || {
         let mut command = Command::new("nvidia-smi");
         command.args(["--query-gpu=index,uuid,utilization.gpu,memory.used", "--format=csv,noheader,nounits"]);
@@ -89,11 +98,10 @@ fn reader() -> Option<impl FnMut() -> Option<Readings>> {
         output.status.success().then(|| parse(&String::from_utf8_lossy(&output.stdout)))
     };
     query()?;
-    Some(query)
+    Some(Box::new(query))
 }
 
 /// `0, GPU-8f3a…, 37, 1024`: index, UUID, percent, MiB. A device that does not tell (`[N/A]`) is left out.
-#[cfg_attr(feature = "nvml", allow(dead_code))]
 fn parse(text: &str) -> Readings {
     let mut readings = Readings::new();
     for line in text.lines() {

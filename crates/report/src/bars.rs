@@ -2,21 +2,14 @@
 //!
 //! Bars are told apart by colour and by texture, so that a grey print says as much. It computes nothing about runs.
 
-use crate::chart::{class, ticks};
+use crate::frame::{Frame, GRID, class};
 use crate::html::escape;
 use crate::words::shown;
 use std::fmt::Write;
 
-const WIDTH: f64 = 960.0;
-const HEIGHT: f64 = 300.0;
-const LEFT: f64 = 78.0;
-const RIGHT: f64 = 14.0;
-const TOP: f64 = 24.0;
-const BOTTOM: f64 = 42.0;
+const FRAME: Frame = Frame { height: 300.0, left: 78.0, top: 24.0, bottom: 42.0 };
 /// A bar is not wider than this, however few there are.
 const WIDEST: f64 = 90.0;
-/// Shapes are drawn in tenths of a unit, as the textures are made for.
-const GRID: f64 = 10.0;
 
 /// One bar; `None` leaves its place empty.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -40,61 +33,31 @@ impl Bars<'_> {
         let bars = || self.groups.iter().flat_map(|(_, bars)| bars.iter().flatten());
         let top = bars().map(|bar| bar.mean + bar.deviation.unwrap_or(0.0)).fold(0.0, f64::max) * 1.08;
         let top = if top > 0.0 { top } else { 1.0 };
-        let (wide, high) = (WIDTH - LEFT - RIGHT, HEIGHT - TOP - BOTTOM);
-        let y = |value: f64| TOP + high * (1.0 - (value / top).clamp(0.0, 1.0));
-        let bottom = TOP + high;
-        let mut svg = format!(
-            "<div class=\"wide\"><svg class=\"chart\" viewBox=\"0 0 {WIDTH} {HEIGHT}\" role=\"img\" aria-label=\"{}\">\n",
-            escape(self.said)
-        );
-        for tick in ticks(top, 5) {
-            let at = y(tick);
-            let _ = writeln!(
-                svg,
-                "<path class=\"grid\" d=\"M{LEFT} {at:.1}h{wide}\"/><text class=\"tick\" x=\"{:.1}\" y=\"{:.1}\" \
-                 text-anchor=\"end\">{}</text>",
-                LEFT - 8.0,
-                at + 4.0,
-                crate::words::number(tick)
-            );
-        }
-        let slot = wide / self.groups.len().max(1) as f64;
+        let y = |value: f64| FRAME.y(value.clamp(0.0, top), top);
+        let mut svg = FRAME.begin(self.said, top);
+        let slot = FRAME.wide() / self.groups.len().max(1) as f64;
         for (place, (name, group)) in self.groups.iter().enumerate() {
-            let left = LEFT + slot * place as f64;
+            let left = FRAME.left + slot * place as f64;
             let width = (slot * 0.8 / group.len().max(1) as f64).min(WIDEST);
             let first = left + (slot - width * group.len() as f64) / 2.0;
             for (series, bar) in group.iter().enumerate() {
                 let Some(bar) = bar else { continue };
                 let x = first + width * series as f64;
-                self.bar(&mut svg, bar, series, (x, width), &y, bottom);
+                self.bar(&mut svg, bar, series, (x, width), &y);
             }
             let _ = writeln!(
                 svg,
                 "<text class=\"title\" x=\"{:.1}\" y=\"{:.1}\" text-anchor=\"middle\">{}</text>",
                 left + slot / 2.0,
-                HEIGHT - 18.0,
+                FRAME.height - 18.0,
                 escape(name)
             );
         }
-        let _ = writeln!(
-            svg,
-            "<path class=\"axis\" d=\"M{LEFT} {TOP}V{bottom}h{wide}\"/><text class=\"title\" transform=\"translate(14 \
-             {:.1}) rotate(-90)\" text-anchor=\"middle\">{}</text>\n</svg></div>",
-            TOP + high / 2.0,
-            escape(self.what)
-        );
+        FRAME.end(&mut svg, self.what);
         svg
     }
 
-    fn bar(
-        &self,
-        svg: &mut String,
-        bar: &Bar,
-        series: usize,
-        (x, width): (f64, f64),
-        y: &dyn Fn(f64) -> f64,
-        bottom: f64,
-    ) {
+    fn bar(&self, svg: &mut String, bar: &Bar, series: usize, (x, width): (f64, f64), y: &dyn Fn(f64) -> f64) {
         let at = y(bar.mean);
         let inner = width * 0.86;
         let from = x + (width - inner) / 2.0;
@@ -107,7 +70,7 @@ impl Bars<'_> {
             from * GRID,
             at * GRID,
             inner * GRID,
-            (bottom - at) * GRID
+            (FRAME.ground() - at) * GRID
         );
         let middle = x + width / 2.0;
         let mut label = at;

@@ -3,17 +3,11 @@
 //! Colours are classes, so that the page gives them for light and for dark. It computes nothing about runs.
 
 use crate::columns::{Columns, Series};
+use crate::frame::{Frame, GRID, RIGHT, WIDTH, class, ticks};
 use crate::words::{number, percent};
 use std::fmt::Write;
 
-const WIDTH: f64 = 960.0;
-const HEIGHT: f64 = 250.0;
-const LEFT: f64 = 62.0;
-const RIGHT: f64 = 14.0;
-const TOP: f64 = 20.0;
-const BOTTOM: f64 = 44.0;
-/// Paths are written in whole tenths of a unit: a third of the bytes.
-const GRID: f64 = 10.0;
+const FRAME: Frame = Frame { height: 250.0, left: 62.0, top: 20.0, bottom: 44.0 };
 
 /// When less than this share of the capacity was ever in use, the chart does not go up to it.
 const LITTLE: f64 = 0.4;
@@ -29,11 +23,6 @@ pub(crate) struct Chart<'c> {
     pub(crate) share: f64,
 }
 
-/// The class of a kind: `k0` to `k9`, and `other`.
-pub(crate) fn class(kind: usize) -> String {
-    if kind < crate::kinds::MOST_KINDS { format!("k{kind}") } else { "other".to_owned() }
-}
-
 impl Chart<'_> {
     pub(crate) fn svg(&self) -> String {
         let until = self.columns.edges_us.last().copied().unwrap_or(0) as f64 / 1e6;
@@ -41,30 +30,18 @@ impl Chart<'_> {
         let peak = self.peak();
         let beyond = peak < self.capacity * LITTLE;
         let top = if beyond { peak * 1.1 } else { self.capacity.max(peak) }.max(f64::MIN_POSITIVE);
-        let (wide, high) = (WIDTH - LEFT - RIGHT, HEIGHT - TOP - BOTTOM);
-        let x = |seconds: f64| LEFT + wide * if until > 0.0 { seconds / until } else { 0.0 };
-        let y = |value: f64| TOP + high * (1.0 - value / top);
-        let mut svg = format!(
-            "<div class=\"wide\"><svg class=\"chart\" viewBox=\"0 0 {WIDTH} {HEIGHT}\" role=\"img\" aria-label=\"{} over time\">\n",
-            self.what
-        );
-        let bottom = TOP + high;
-        for tick in ticks(top, 5) {
-            let at = y(tick);
-            let _ = writeln!(
-                svg,
-                "<path class=\"grid\" d=\"M{LEFT} {at:.1}h{wide}\"/><text class=\"tick\" x=\"{:.1}\" y=\"{:.1}\" \
-                 text-anchor=\"end\">{}</text>",
-                LEFT - 8.0,
-                at + 4.0,
-                number(tick)
-            );
-        }
+        let (wide, high) = (FRAME.wide(), FRAME.high());
+        let x = |seconds: f64| FRAME.left + wide * if until > 0.0 { seconds / until } else { 0.0 };
+        let mut svg = FRAME.begin(&format!("{} over time", self.what), top);
         // Positions, then the whole below each kind from the top one down: each covers all but its own band.
         let scale = 1.0 / GRID;
-        let _ = writeln!(svg, "<g transform=\"translate({LEFT} {TOP}) scale({scale})\">");
-        let edges: Vec<i64> =
-            self.columns.edges_us.iter().map(|edge| ((x(*edge as f64 / 1e6) - LEFT) * GRID).round() as i64).collect();
+        let _ = writeln!(svg, "<g transform=\"translate({} {}) scale({scale})\">", FRAME.left, FRAME.top);
+        let edges: Vec<i64> = self
+            .columns
+            .edges_us
+            .iter()
+            .map(|edge| ((x(*edge as f64 / 1e6) - FRAME.left) * GRID).round() as i64)
+            .collect();
         let mut below = vec![0.0; edges.len().saturating_sub(1)];
         let mut bands = Vec::new();
         // Lines between bands help the eye, unless there are so many steps that only lines would be left.
@@ -86,32 +63,27 @@ impl Chart<'_> {
         svg.extend(bands.into_iter().rev());
         svg.push_str("</g>\n");
         if self.capacity > 0.0 {
-            self.capacity(&mut svg, y(self.capacity), wide, beyond);
+            self.capacity(&mut svg, FRAME.y(self.capacity, top), wide, beyond);
         }
-        let _ = writeln!(svg, "<path class=\"axis\" d=\"M{LEFT} {TOP}V{bottom}h{wide}\"/>");
-        self.time_axis(&mut svg, until, &x, bottom);
-        let _ = writeln!(
-            svg,
-            "<text class=\"title\" transform=\"translate(14 {:.1}) rotate(-90)\" text-anchor=\"middle\">{}</text>\n</svg></div>\n",
-            TOP + high / 2.0,
-            self.what
-        );
+        self.time_axis(&mut svg, until, &x);
+        FRAME.end(&mut svg, self.what);
         svg
     }
 
     /// The line that cannot be passed, and how much of what is below it was in use.
     fn capacity(&self, svg: &mut String, at: f64, wide: f64, beyond: bool) {
+        let left = FRAME.left;
         if !beyond {
-            let _ = writeln!(svg, "<path class=\"capacity\" d=\"M{LEFT} {at:.1}h{wide}\"/>");
+            let _ = writeln!(svg, "<path class=\"capacity\" d=\"M{left} {at:.1}h{wide}\"/>");
         }
         let _ = writeln!(
             svg,
-            "<text class=\"tick\" x=\"{LEFT}\" y=\"{label:.1}\">{} of the capacity over the makespan</text><text \
+            "<text class=\"tick\" x=\"{left}\" y=\"{label:.1}\">{} of the capacity over the makespan</text><text \
              class=\"tick\" x=\"{right:.1}\" y=\"{label:.1}\" text-anchor=\"end\">capacity {}{}</text>",
             percent(self.share),
             number(self.capacity),
             if beyond { ", beyond this chart" } else { "" },
-            label = TOP - 6.0,
+            label = FRAME.top - 6.0,
             right = WIDTH - RIGHT,
         );
     }
@@ -123,7 +95,8 @@ impl Chart<'_> {
         (0..columns).map(sum).fold(0.0, f64::max)
     }
 
-    fn time_axis(&self, svg: &mut String, until: f64, x: &dyn Fn(f64) -> f64, bottom: f64) {
+    fn time_axis(&self, svg: &mut String, until: f64, x: &dyn Fn(f64) -> f64) {
+        let bottom = FRAME.ground();
         let (unit, name) = time_unit(until);
         for tick in ticks(until / unit, 8) {
             let at = x(tick * unit);
@@ -138,8 +111,8 @@ impl Chart<'_> {
         let _ = writeln!(
             svg,
             "<text class=\"title\" x=\"{:.1}\" y=\"{:.1}\" text-anchor=\"middle\">time since the start ({name})</text>",
-            LEFT + (WIDTH - LEFT - RIGHT) / 2.0,
-            HEIGHT - 8.0
+            FRAME.left + FRAME.wide() / 2.0,
+            FRAME.height - 8.0
         );
     }
 }
@@ -176,30 +149,9 @@ pub(crate) fn time_unit(seconds: f64) -> (f64, &'static str) {
     }
 }
 
-/// Round numbers from 0 up to a largest one, about as many as wanted.
-pub(crate) fn ticks(most: f64, wanted: usize) -> Vec<f64> {
-    if !most.is_finite() || most <= 0.0 {
-        return vec![0.0];
-    }
-    let rough = most / wanted as f64;
-    let power = 10f64.powf(rough.log10().floor());
-    let step = [1.0, 2.0, 2.5, 5.0, 10.0].into_iter().map(|factor| factor * power).find(|step| *step >= rough * 0.999);
-    let step = step.unwrap_or(rough);
-    (0..).map(|number| f64::from(number) * step).take_while(|tick| *tick <= most * 1.0001).collect()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn ticks_are_round_numbers_up_to_the_largest() {
-        assert_eq!(ticks(504.0, 5), [0.0, 200.0, 400.0]);
-        assert_eq!(ticks(18.0, 5), [0.0, 5.0, 10.0, 15.0]);
-        assert_eq!(ticks(2.0, 5), [0.0, 0.5, 1.0, 1.5, 2.0]);
-        assert_eq!(ticks(1323.0, 8), [0.0, 200.0, 400.0, 600.0, 800.0, 1000.0, 1200.0]);
-        assert_eq!(ticks(0.0, 5), [0.0]);
-    }
 
     #[test]
     fn equal_neighbours_are_one_step() {

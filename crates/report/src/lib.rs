@@ -11,6 +11,7 @@ mod csv;
 mod efficiency;
 mod export;
 mod forecast;
+mod frame;
 mod gather;
 mod html;
 pub mod io;

@@ -74,6 +74,11 @@ fn rate(bytes_per_second: Option<f64>) -> String {
     bytes_per_second.map_or_else(|| NONE.to_owned(), |rate| shown(rate / 1e6))
 }
 
+/// Nothing where the number is not known.
+fn files(number: u64) -> String {
+    if number == 0 { String::new() } else { number.to_string() }
+}
+
 /// One row a pair of places.
 pub(crate) fn pairs(run: &RunReport) -> Option<Table> {
     let transfers = &run.characterisation.transfers;
@@ -87,7 +92,7 @@ pub(crate) fn pairs(run: &RunReport) -> Option<Table> {
             pair.from.clone(),
             pair.to.clone(),
             pair.transfers.to_string(),
-            pair.files.to_string(),
+            files(pair.files),
             Bytes(pair.bytes).to_string(),
             shown(pair.seconds),
             rate(pair.bytes_per_second),
@@ -106,7 +111,7 @@ pub(crate) fn longest(run: &RunReport, most: usize) -> Table {
             one.job.clone(),
             one.from.clone(),
             one.to.clone(),
-            one.files.to_string(),
+            files(one.files),
             Bytes(one.bytes).to_string(),
             shown(one.seconds),
             rate(one.bytes_per_second),

@@ -1,6 +1,7 @@
 //! What was moved from where to where, how fast, and how often it had to be tried again.
 //!
-//! Only what Tulpar's own jobs moved is recorded; what HTCondor or Slurm carried by themselves is not among it.
+//! Recorded is what Tulpar's own jobs moved, and what HTCondor brought to jobs and back: of that the number of files is
+//! not known. What Slurm carries by itself is not among it.
 
 use crate::gather::{Gathered, Move};
 use crate::summary::seconds;

@@ -83,19 +83,25 @@ fn sync_all(sql: &mut Connection, runs: &Path, names: &mut NamesOf<'_>, synced: 
     Ok(())
 }
 
+/// All runs below a folder; those of workflows inside a run lie in its folder `sub`.
 fn run_folders(runs: &Path) -> Result<BTreeMap<String, PathBuf>, Trouble> {
-    let listing = match fs::read_dir(runs) {
-        Ok(listing) => listing,
-        Err(cause) if cause.kind() == io::ErrorKind::NotFound => return Ok(BTreeMap::new()),
-        Err(cause) => return Err(reading(runs)(cause)),
-    };
     let mut folders = BTreeMap::new();
-    for entry in listing {
-        let path = entry.map_err(reading(runs))?.path();
-        if let Some(name) = path.file_name().and_then(|name| name.to_str())
-            && path.join("journal.jsonl").is_file()
-        {
-            folders.insert(name.to_owned(), path);
+    let mut look_in = vec![(runs.to_owned(), String::new())];
+    while let Some((place, before)) = look_in.pop() {
+        let listing = match fs::read_dir(&place) {
+            Ok(listing) => listing,
+            Err(cause) if cause.kind() == io::ErrorKind::NotFound => continue,
+            Err(cause) => return Err(reading(&place)(cause)),
+        };
+        for entry in listing {
+            let path = entry.map_err(reading(&place))?.path();
+            if let Some(name) = path.file_name().and_then(|name| name.to_str())
+                && path.join("journal.jsonl").is_file()
+            {
+                let name = format!("{before}{name}");
+                look_in.push((path.join("sub"), format!("{name}/sub/")));
+                folders.insert(name, path);
+            }
         }
     }
     Ok(folders)

@@ -62,6 +62,10 @@ pub(crate) enum Verb {
     /// Show how a run stands
     Status(StatusArguments),
     /// Watch a run on the whole terminal, live or after it ended
+    #[command(
+        after_help = "Keys: Tab and the numbers change the part, arrows and Enter choose a task, / filters, s sorts, ? lists \
+                            all keys, q ends the view; the run goes on"
+    )]
     Watch(WatchArguments),
     /// Say why a task waits, failed, or was run again
     Explain(TaskArguments),
@@ -70,6 +74,10 @@ pub(crate) enum Verb {
     /// Print what a task wrote to stdout and stderr
     Logs(LogsArguments),
     /// Show runs in figures: what tasks and runs used, where time and bytes went, side by side, over time
+    #[command(
+        after_help = "It writes a page that stands by itself, for a browser or a printer, and prints the same as Markdown. \
+                            docs/reporting.md says what the figures mean"
+    )]
     Report(ReportArguments),
     /// Count what happened in runs, in the tables of pegasus-statistics
     Stats(StatsArguments),
@@ -95,6 +103,8 @@ pub(crate) enum Verb {
     #[command(subcommand)]
     Io(Io),
     /// Show the runs of this folder in a browser, live
+    #[command(after_help = "It goes on until Ctrl-C, and nothing can be changed through it. From far away: \
+                            ssh -L 8230:127.0.0.1:8230 HOST, then open http://127.0.0.1:8230/ here")]
     Serve(ServeArguments),
     /// Share a folder over HTTP, for staging
     Share(ShareArguments),

@@ -47,7 +47,7 @@ pub(crate) fn of(project: &Project, replayed: &Replayed, job: JobId) -> Option<B
     } else {
         let folder = format!("by-hand-{}.{}", job.0, attempt.n);
         lines.push(format!("mkdir {folder} && cd {folder}"));
-        show_inputs(project, &spec.inputs, &Made::new(), &mut lines);
+        show_files(project, &spec, &Made::new(), &mut lines);
         "In a new folder, with links to the very files that it was given."
     };
     let mut note = note.to_owned();
@@ -90,7 +90,7 @@ fn tasks(project: &Project, job: &JobSpec, cluster: &Cluster, params: &BTreeMap<
         lines.push(format!("# {} ({number} of {})", member.task.name, cluster.members.len()));
         lines.push("( set -e".to_owned());
         lines.push(format!("mkdir {number} && cd {number}"));
-        show_inputs(project, &spec.inputs, &made, &mut lines);
+        show_files(project, &spec, &made, &mut lines);
         variables(&spec, &mut lines, &mut note);
         enter(project.root(), &spec, &mut lines);
         lines.push(command(project.root(), &spec));
@@ -125,11 +125,16 @@ fn given(job: &JobSpec, input: &MemberInput, outputs: &[Vec<OutputSpec>], made: 
     Some(InputFiles { name: input.name.clone(), files: files.into(), list: None })
 }
 
-fn show_inputs(project: &Project, inputs: &[InputFiles], made: &Made, lines: &mut Vec<String>) {
+/// Links to its inputs, and the folders that its outputs go to.
+fn show_files(project: &Project, spec: &JobSpec, made: &Made, lines: &mut Vec<String>) {
+    let inputs = &spec.inputs;
     let files = || inputs.iter().flat_map(|input| input.files.iter());
     let lists = inputs.iter().filter_map(|input| input.list.as_deref());
     let folder_of = |path: &str| path.rsplit_once('/').map(|(folder, _)| quoted(folder));
-    let folders: BTreeSet<String> = files().map(|file| file.path.as_str()).chain(lists).filter_map(folder_of).collect();
+    let outputs = spec.outputs.iter().map(|output| output.path.as_str());
+    let paths = files().map(|file| file.path.as_str()).chain(lists).chain(outputs);
+    let folders: BTreeSet<String> =
+        paths.filter_map(folder_of).filter(|folder| !folder.contains(['*', '?', '['])).collect();
     if !folders.is_empty() {
         lines.push(format!("mkdir -p {}", folders.into_iter().collect::<Vec<_>>().join(" ")));
     }

@@ -6,6 +6,7 @@ use std::time::Duration;
 use tulpar_core::plan::Plan;
 use tulpar_core::planner::Earlier;
 use tulpar_exec::folder::Project;
+use tulpar_store::RunAnswer;
 
 /// Earlier runs that say how long tasks take.
 const RUNS: usize = 9;
@@ -46,8 +47,9 @@ pub(crate) fn runtimes(project: &Project) -> BTreeMap<String, Earlier> {
     let Ok(store) = projection::open(project) else { return BTreeMap::new() };
     let mut found: BTreeMap<String, Vec<f64>> = BTreeMap::new();
     let runs = store.runs().unwrap_or_default();
-    // What was simulated was expected, not seen.
-    for run in runs.iter().rev().filter(|run| !project.folder_of(&run.name).is_simulated()).take(RUNS) {
+    // What was simulated was expected, not seen; workflows inside a run are many, and would leave no place for others.
+    let seen = |run: &&RunAnswer| !run.name.contains('/') && !project.folder_of(&run.name).is_simulated();
+    for run in runs.iter().rev().filter(seen).take(RUNS) {
         for set in store.sets(&run.name).unwrap_or_default() {
             if let Some(name) = set.set.filter(|_| set.attempts > 0) {
                 found.entry(name).or_default().push(set.wall_us.mean / 1e6);

@@ -137,7 +137,7 @@ pub(crate) struct ExportArguments {
 pub(crate) enum ExportFormat {
     /// WfFormat 1.5 of WfCommons
     Wfformat,
-    /// A trace for Perfetto and Chrome: nodes, slots, transfers, what needed what, samples
+    /// A trace for ui.perfetto.dev or chrome://tracing: nodes, slots, transfers, what needed what, samples
     Chrome,
     /// OpenTelemetry spans as OTLP/JSON, one request a line
     Otlp,

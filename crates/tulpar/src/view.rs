@@ -244,9 +244,12 @@ impl AttemptView {
                 TransferKind::Remove => "removed",
             };
             let again = if one.retries > 0 { format!(", {} tried again", one.retries) } else { String::new() };
-            let bytes = if one.bytes > 0 { format!(", {}", Bytes(one.bytes)) } else { String::new() };
+            // HTCondor does not say how many files it moved.
+            let files = (one.files > 0 || one.bytes == 0).then(|| count(one.files as usize, "file"));
+            let bytes = (one.bytes > 0).then(|| Bytes(one.bytes).to_string());
+            let what: Vec<String> = files.into_iter().chain(bytes).collect();
             let time = Duration::from_micros(one.wall_us).as_secs_f64();
-            format!("{word} {}{bytes} in {time:.3} s{again}", count(one.files as usize, "file"))
+            format!("{word} {} in {time:.3} s{again}", what.join(", "))
         };
         let task = |one: &MemberReport| {
             let earlier = if one.earlier { " in an earlier attempt" } else { "" };

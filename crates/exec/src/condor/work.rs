@@ -1,5 +1,6 @@
 //! The thread behind the executor: submits, follows the log, asks the queue where the log is silent.
 
+mod moves;
 mod observe;
 mod rounds;
 
@@ -12,12 +13,13 @@ use crate::live::LiveFile;
 use crate::local::now;
 use crate::remote::{HarvestError, Remote, Sending};
 use crossbeam_channel::{Receiver, RecvTimeoutError, Sender};
+use moves::Moves;
 use rounds::Rounds;
 use std::collections::{BTreeMap, HashMap};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 use tulpar_core::htcondor::items::Items;
-use tulpar_core::htcondor::log::Exit;
+use tulpar_core::htcondor::log::{Bytes, Exit};
 use tulpar_core::htcondor::submit::Value;
 use tulpar_core::ids::AttemptId;
 use tulpar_core::job::{Ending, JobSpec, Report, Script, Usage};
@@ -44,6 +46,7 @@ struct Tracked {
     /// It was told to end so.
     told: Option<Ending>,
     rounds: Rounds,
+    moves: Moves,
     misses: u32,
     running: bool,
     /// What was last told of why it waits.
@@ -388,15 +391,23 @@ impl Work {
     }
 
     /// The job is over: what came back says how its task ended.
-    fn harvest(&mut self, attempt: AttemptId, exit: Option<&Exit>) {
+    fn harvest(&mut self, attempt: AttemptId, exit: Option<(&Exit, &Bytes)>) {
         let told = self.tracked.get(&attempt).and_then(|tracked| tracked.told.clone());
         match self.remote.harvest(attempt, self.options.files) {
-            Ok(report) => self.tell(Observation::Ended(attempt, Box::new(report))),
+            Ok(mut report) => {
+                if let (Some(tracked), Some((_, bytes))) = (self.tracked.get(&attempt), exit) {
+                    let moved = tracked.moves.reports(bytes, &report);
+                    if !moved.is_empty() {
+                        report.script.get_or_insert_default().transfers.extend(moved);
+                    }
+                }
+                self.tell(Observation::Ended(attempt, Box::new(report)));
+            }
             Err(HarvestError::NoReport(_)) => {
                 let said = self.launch_said(attempt);
                 let ending = match (told, exit) {
                     (Some(told), _) => told,
-                    (None, Some(Exit::Code(code))) if *code != 0 => {
+                    (None, Some((Exit::Code(code), _))) if *code != 0 => {
                         Ending::Refused(format!("the job could not be run there: {}", said.trim()))
                     }
                     (None, _) => Ending::NodeLost,

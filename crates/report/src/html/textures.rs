@@ -2,7 +2,7 @@
 //!
 //! One for each class of colour, drawn in tenths of a unit, as charts are. Colours stay with the style sheet.
 
-use crate::chart::class;
+use crate::frame::class;
 use crate::kinds::MOST_KINDS;
 use std::fmt::Write;
 

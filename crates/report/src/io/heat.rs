@@ -6,7 +6,8 @@ use std::fmt::Write;
 use tulpar_trace::report::HeatMap;
 
 use super::words::rate;
-use crate::chart::{ticks, time_unit};
+use crate::chart::time_unit;
+use crate::frame::ticks;
 use crate::html::escape;
 use crate::words::number;
 

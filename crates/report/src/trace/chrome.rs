@@ -19,9 +19,14 @@ const MOST_ARROWS: usize = 20_000;
 /// What was sampled of attempts while they ran, to be drawn as counters of their nodes.
 #[derive(Clone, Debug, Default)]
 pub struct Counters {
-    /// When, which attempt, bytes of memory, thousandths of cores that were busy since the sample before.
-    samples: Vec<(u64, AttemptId, u64, u64)>,
+    /// When, and which attempt.
+    samples: Vec<(u64, AttemptId, Amounts)>,
+    /// Any of them speaks of GPUs.
+    gpus: bool,
 }
+
+/// Bytes of memory, thousandths of cores that were busy since the sample before, the same of GPUs, bytes of their memory.
+type Amounts = [u64; 4];
 
 impl Counters {
     pub fn note(&mut self, record: &Record) {
@@ -30,11 +35,14 @@ impl Counters {
             let at = record.started.0.saturating_add(sample.ms * 1000);
             let passed = sample.ms.saturating_sub(before_ms);
             let busy = sample.cpu_us.saturating_sub(before_cpu).checked_div(passed).unwrap_or(0);
-            self.samples.push((at, record.attempt, sample.rss, busy));
+            let devices = u64::from(sample.gpu_percent.unwrap_or(0)) * 10 * record.gpus.len() as u64;
+            self.gpus |= sample.gpu_percent.is_some();
+            let amounts = [sample.rss, busy, devices, sample.gpu_memory.unwrap_or(0)];
+            self.samples.push((at, record.attempt, amounts));
             (before_ms, before_cpu) = (sample.ms, sample.cpu_us);
         }
         if !record.samples.is_empty() {
-            self.samples.push((record.ended.0, record.attempt, 0, 0));
+            self.samples.push((record.ended.0, record.attempt, Amounts::default()));
         }
     }
 }
@@ -49,6 +57,13 @@ pub fn chrome(facts: &RunFacts, graph: &Graph, ledger: &Ledger, counters: &Count
     trace.event(format_args!(
         "{{\"ph\":\"M\",\"pid\":0,\"name\":\"process_name\",\"args\":{{\"name\":{}}}}}",
         quoted(&format!("run {}", facts.run))
+    ));
+    // The run itself stands above its nodes.
+    trace.event(format_args!(
+        "{{\"ph\":\"M\",\"pid\":0,\"name\":\"process_sort_index\",\"args\":{{\"sort_index\":-1}}}}"
+    ));
+    trace.event(format_args!(
+        "{{\"ph\":\"M\",\"pid\":0,\"tid\":0,\"name\":\"thread_name\",\"args\":{{\"name\":\"run\"}}}}"
     ));
     let end = until.0.saturating_sub(zero);
     trace.event(format_args!(
@@ -175,8 +190,8 @@ fn attempt(
     }
     trace.slice(place, (from, to), &category(kind), &name, &arguments);
     let inside = |start: u64, long: u64| {
-        let start = start.saturating_sub(zero).clamp(from, to);
-        (start, start.saturating_add(long).min(to))
+        let start = start.saturating_sub(zero);
+        (start.clamp(from, to), start.saturating_add(long).clamp(from, to))
     };
     let script = entry.end.as_ref().and_then(|end| end.script.as_ref());
     for one in script.iter().flat_map(|script| &script.transfers) {
@@ -186,8 +201,13 @@ fn attempt(
             TransferKind::Push => "push",
             TransferKind::Remove => "remove",
         };
+        let (begin, end) = inside(started.0, one.wall_us);
+        // What a batch system brings before an attempt and takes after it has no place in its slot.
+        if begin == end && one.wall_us > 0 {
+            continue;
+        }
         let arguments = format!("\"files\":{},\"bytes\":{},\"retries\":{}", one.files, one.bytes, one.retries);
-        trace.slice(place, inside(started.0, one.wall_us), "transfer", word, &arguments);
+        trace.slice(place, (begin, end), "transfer", word, &arguments);
     }
     // Tasks that overlap have no order inside one slice: they are shown only where they follow each other.
     let mut before = 0;
@@ -259,19 +279,29 @@ fn counters_of_samples(trace: &mut Trace, ledger: &Ledger, counters: &Counters, 
         ledger.entries.iter().map(|entry| (entry.attempt, entry.node.map_or(0, |node| node.0) + 1)).collect();
     let mut samples = counters.samples.clone();
     samples.sort_unstable();
-    let mut of_attempt: FxHashMap<AttemptId, (u64, u64)> = FxHashMap::default();
-    let mut of_node: FxHashMap<u32, (u64, u64)> = FxHashMap::default();
-    for (at, attempt, rss, busy) in samples {
+    let mut of_attempt: FxHashMap<AttemptId, Amounts> = FxHashMap::default();
+    let mut of_node: FxHashMap<u32, Amounts> = FxHashMap::default();
+    for (at, attempt, amounts) in samples {
         let Some(pid) = nodes.get(&attempt) else { continue };
-        let before = of_attempt.insert(attempt, (rss, busy)).unwrap_or_default();
+        let before = of_attempt.insert(attempt, amounts).unwrap_or_default();
         let node = of_node.entry(*pid).or_default();
-        *node = ((node.0 + rss).saturating_sub(before.0), (node.1 + busy).saturating_sub(before.1));
+        for (place, sum) in node.iter_mut().enumerate() {
+            *sum = (*sum + amounts[place]).saturating_sub(before[place]);
+        }
         let at = at.saturating_sub(zero);
+        let megabytes = |bytes: u64| bytes / 1_000_000;
+        let busy = if counters.gpus { format!(",\"GPUs\":{}", node[2] as f64 / 1000.0) } else { String::new() };
         trace.event(format_args!(
             "{{\"ph\":\"C\",\"pid\":{pid},\"ts\":{at},\"name\":\"memory\",\"args\":{{\"MB\":{}}}}},\n\
-             {{\"ph\":\"C\",\"pid\":{pid},\"ts\":{at},\"name\":\"busy\",\"args\":{{\"cores\":{}}}}}",
-            node.0 / 1_000_000,
-            node.1 as f64 / 1000.0
+             {{\"ph\":\"C\",\"pid\":{pid},\"ts\":{at},\"name\":\"busy\",\"args\":{{\"cores\":{}{busy}}}}}",
+            megabytes(node[0]),
+            node[1] as f64 / 1000.0
         ));
+        if counters.gpus {
+            trace.event(format_args!(
+                "{{\"ph\":\"C\",\"pid\":{pid},\"ts\":{at},\"name\":\"GPU memory\",\"args\":{{\"MB\":{}}}}}",
+                megabytes(node[3])
+            ));
+        }
     }
 }

@@ -58,6 +58,13 @@ impl Board {
         lock(&self.state).runs.get(run).map(|entry| entry.line.clone())
     }
 
+    /// The runs of workflows that are tasks of a run, the latest last.
+    pub(super) fn inside(&self, run: &str) -> Vec<RunLine> {
+        let mut inner = self.lines();
+        inner.retain(|line| line.parent.as_deref() == Some(run));
+        inner
+    }
+
     /// Whether somebody waits to be told.
     pub(super) fn is_watched(&self) -> bool {
         lock(&self.state).readers > 0

@@ -136,7 +136,12 @@ impl Page {
 
     /// The folder of a run: only names that runs can have are looked for.
     fn folder(&self, run: &str) -> Result<RunFolder, Trouble> {
-        let whole = !run.is_empty() && !run.contains('/') && !run.starts_with('.');
+        // `outer-1`, or `outer-1/sub/task.1` for a workflow inside it.
+        let part = |(place, part): (usize, &str)| match place % 2 {
+            0 => !part.is_empty() && !part.starts_with('.'),
+            _ => part == "sub",
+        };
+        let whole = run.split('/').enumerate().all(part) && run.split('/').count() % 2 == 1;
         let folder = self.project.folder_of(run);
         if whole && folder.plan().is_file() { Ok(folder) } else { Err(FolderError::NoSuchRun(run.to_owned()).into()) }
     }

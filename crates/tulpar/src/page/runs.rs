@@ -18,6 +18,9 @@ const MOST_FAILURES: u64 = 20;
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub(super) struct RunLine {
     pub(super) run: String,
+    /// The run that it is a task of.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) parent: Option<String>,
     /// Runs are called after their workflows.
     pub(super) workflow: String,
     pub(super) standing: Standing,
@@ -47,13 +50,16 @@ fn is_zero(number: &u64) -> bool {
 impl RunLine {
     pub(super) fn new(folder: &RunFolder, created: u64, answer: Option<RunAnswer>, driver: Option<u32>) -> Self {
         let name = folder.name.as_str();
-        let workflow = match name.rsplit_once('-') {
+        let inside = name.rsplit_once("/sub/");
+        let workflow = match inside.map_or(name, |(_, task)| task).rsplit_once(if inside.is_some() { '.' } else { '-' })
+        {
             Some((workflow, number)) if number.parse::<u64>().is_ok() => workflow,
-            _ => name,
+            _ => inside.map_or(name, |(_, task)| task),
         };
         let answer = answer.as_ref();
         RunLine {
             run: name.to_owned(),
+            parent: inside.map(|(parent, _)| parent.to_owned()),
             workflow: workflow.to_owned(),
             standing: crate::verbs::standing(answer, driver),
             simulated: folder.is_simulated(),
@@ -95,6 +101,8 @@ struct RunView<'a> {
     /// What failed or is held, the latest first.
     failures: Vec<JobLine>,
     all_failures: u64,
+    /// Runs of workflows that are tasks of it.
+    inner: Vec<RunLine>,
 }
 
 /// The tasks of one kind.
@@ -146,6 +154,7 @@ impl Page {
             edges: &facts.graph.edges,
             failures,
             all_failures,
+            inner: self.board.inside(run),
         })
     }
 }

@@ -34,6 +34,8 @@ struct TaskView {
     attempts: Vec<AttemptView>,
     outputs: Vec<OutputAnswer>,
     all_outputs: usize,
+    /// Where it is a workflow itself: the runs of it.
+    inner: Vec<RunLine>,
 }
 
 #[derive(Serialize)]
@@ -129,7 +131,12 @@ impl Page {
         });
         let all_outputs = outputs.len();
         outputs.truncate(MOST_FILES);
-        json(&TaskView { run: known, line, attempts: attempts.collect(), outputs, all_outputs })
+        let mut inner = self.board.inside(run);
+        let own = format!("{run}/sub/{}.", line.name.as_deref().unwrap_or_default().replace('/', "_"));
+        inner.retain(|inner| {
+            inner.run.strip_prefix(&own).is_some_and(|rest| rest.starts_with(|n: char| n.is_ascii_digit()))
+        });
+        json(&TaskView { run: known, line, attempts: attempts.collect(), outputs, all_outputs, inner })
     }
 
     pub(super) fn why(&self, run: &str, job: &str) -> Given {

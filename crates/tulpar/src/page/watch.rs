@@ -66,9 +66,19 @@ fn marks(run: &RunFolder) -> Marks {
     ([size(&journal), size(&run.records()), size(&run.path.join("samples.jsonl"))], journal::writer(&journal))
 }
 
+/// Each run, and after it those of the workflows inside it.
+fn with_inner(runs: Vec<RunFolder>) -> Vec<RunFolder> {
+    runs.into_iter()
+        .flat_map(|run| {
+            let inner = with_inner(run.inner_runs());
+            std::iter::once(run).chain(inner)
+        })
+        .collect()
+}
+
 impl Watch {
     fn look(&mut self) -> Result<(), Failure> {
-        let folders = self.project.all_runs()?;
+        let folders = with_inner(self.project.all_runs()?);
         let now: BTreeMap<String, Marks> = folders.iter().map(|run| (run.name.clone(), marks(run))).collect();
         let grown = now.iter().any(|(run, (sizes, _))| self.known.get(run).is_none_or(|known| known.0 != *sizes));
         if grown || now.len() != self.known.len() {

@@ -22,14 +22,14 @@ tasks:
     run: cat {u}
 ";
 
-struct Served {
+pub(crate) struct Served {
     server: Child,
     host: String,
     query: String,
 }
 
 impl Served {
-    fn start(scene: &Scene, more: &[&str]) -> Self {
+    pub(crate) fn start(scene: &Scene, more: &[&str]) -> Self {
         let words = [&["serve", "--address", "127.0.0.1:0"], more].concat();
         let mut server = scene.command(&words).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
         let mut line = String::new();
@@ -54,7 +54,7 @@ impl Served {
         (head.split(' ').nth(1).unwrap().parse().unwrap(), head.to_owned(), body.to_owned())
     }
 
-    fn json(&self, target: &str) -> Value {
+    pub(crate) fn json(&self, target: &str) -> Value {
         let (status, head, body) = self.get(target, "");
         assert_eq!(status, 200, "{target}: {head}\n{body}");
         assert!(head.contains("application/json"), "{target}: {head}");
@@ -130,10 +130,86 @@ fn jobs_come_in_pages_and_as_columns() {
     assert_eq!((&none["states"], &none["jobs"]), (&"".into(), &serde_json::json!([])));
     let bars = served.json("/api/runs/w-1/timeline");
     assert_eq!(bars["states"], "dddf");
+    // In one column there is place for one of each lane, and for what failed.
+    let few = served.json("/api/runs/w-1/timeline?width=1&lanes=1");
+    assert_eq!(
+        (&few["attempts"], &few["any_failed"], &few["all_kinds"]),
+        (&4.into(), &true.into(), &serde_json::json!([0, 1]))
+    );
+    assert!(few["lane"].as_array().unwrap().iter().all(|lane| lane == 0), "{few}");
+    let all = served.json("/api/runs/w-1/timeline?width=4096");
+    assert_eq!(all["jobs"].as_array().unwrap().len(), 4, "{all}");
+    assert_eq!(served.json("/api/runs/w-1/timeline?width=9&from=999999999999")["jobs"], serde_json::json!([]));
     assert_eq!(served.get("/api/runs/w-1/jobs?sort=beauty", "").0, 400);
     assert_eq!(served.get("/api/runs/w-9", "").0, 404);
     assert_eq!(served.get("/api/runs/..%2F..%2Fetc", "").0, 404);
     assert_eq!(served.get("/api/runs/w-1/jobs/99", "").0, 404);
+}
+
+#[test]
+fn of_a_long_run_everything_is_told_at_once_and_more_when_its_journal_was_read() {
+    let scene = Scene::empty();
+    // Long names make a long journal of few events.
+    let long = vec!["n".repeat(200); 10].join("/");
+    let text =
+        "workflow: w\ntasks:\n  make:\n    for: {n: 1..3500}\n    out: {o: 'LONG-{n}'}\n    run: echo {n} > {o}\n";
+    scene.write("workflow.yaml", &text.replace("LONG", &long));
+    scene.tulpar("simulate --cpus 64 --nodes 2 --failures 0.01").expect(1);
+    // The store has all of it before the page asks.
+    scene.tulpar("runs").done();
+    let served = Served::start(&scene, &[]);
+    let failed = served.json("/api/runs/w-1/jobs?state=failed&limit=1")["jobs"][0]["job"].as_u64().unwrap();
+    let why = format!("/api/runs/w-1/jobs/{failed}/why");
+    let first = served.json(&why);
+    assert!(first["words"].as_array().unwrap().iter().any(|line| line == "It failed: exit code 1."), "{first}");
+    assert!(first["reading"].is_object() && first["by_hand"].is_null(), "{first}");
+    let (status, _, reading) = served.get("/api/runs/w-1/report", "");
+    assert_eq!(status, 202, "{reading}");
+    let whole = std::iter::repeat_with(|| served.json(&why)).find(|why| why["reading"].is_null()).unwrap();
+    assert_eq!(whole["story"], first["story"]);
+    let said = whole["words"].as_array().unwrap();
+    assert!(first["words"].as_array().unwrap().iter().all(|line| said.contains(line)), "{first}");
+    assert!(whole["by_hand"].is_object(), "{whole}");
+    let report = std::iter::repeat_with(|| served.get("/api/runs/w-1/report", "")).find(|(status, ..)| *status == 200);
+    let report: Value = serde_json::from_str(&report.unwrap().2).unwrap();
+    assert_eq!(report, scene.tulpar("report --json").done().json()["runs"][0]);
+    let nodes = &served.json("/api/runs/w-1/nodes")["nodes"];
+    assert_eq!(nodes[0]["ran"].as_u64().unwrap() + nodes[1]["ran"].as_u64().unwrap(), 3500, "{nodes}");
+    drop(served);
+    // Made once: the next server has it.
+    let kept = |served: &Served| served.get("/api/runs/w-1/report", "").0;
+    let wait = || Served::start(&scene, &[]);
+    assert!(std::iter::repeat_with(wait).take(20).any(|served| kept(&served) == 200));
+}
+
+#[test]
+fn the_tasks_of_a_cluster_are_run_by_hand_one_after_another() {
+    let scene = Scene::new(
+        "\
+workflow: w
+tasks:
+  make:
+    for: {n: 1..2}
+    out: {o: 'deep/made {n}'}
+    run: echo {n} > {o}
+  use:
+    in: [make.o]
+    out: {u: used}
+    run: cat {o} > {u}
+",
+    );
+    scene.tulpar("run --cluster whole").done();
+    let served = Served::start(&scene, &[]);
+    let jobs = served.json("/api/runs/w-1/jobs")["jobs"].as_array().unwrap().clone();
+    let cluster = jobs.iter().find(|job| job["name"].as_str().unwrap().starts_with("merge")).unwrap();
+    let (status, _, script) = served.get(&format!("/api/runs/w-1/jobs/{}/by-hand.sh", cluster["job"]), "");
+    assert_eq!(status, 200, "{script}");
+    let folder = scene.path("again");
+    std::fs::create_dir(&folder).unwrap();
+    let again = std::process::Command::new("sh").arg("-c").arg(&script).current_dir(&folder).output().unwrap();
+    assert!(again.status.success(), "{script}\n{}", String::from_utf8_lossy(&again.stderr));
+    let made = folder.join(format!("by-hand-{}.1", cluster["job"])).join("3/used");
+    assert_eq!(std::fs::read_to_string(made).unwrap(), "1\n2\n", "{script}");
 }
 
 #[test]

@@ -66,7 +66,8 @@ impl Work {
                     self.live.append(&[line]);
                 }
             }
-            Event::Terminated { exit, .. } => self.harvest(attempt, Some(exit)),
+            Event::FileTransfer { phase, .. } => tracked.moves.note(entry.time, *phase),
+            Event::Terminated { exit, bytes, .. } => self.harvest(attempt, Some((exit, bytes))),
             Event::Aborted { .. } => {
                 let ending = tracked.told.clone().unwrap_or(Ending::Cancelled);
                 self.forget(attempt);

@@ -23,7 +23,13 @@ function route() {
 }
 
 function crumbs(trail) {
-  const parts = [['runs', '/'], ...trail].flatMap(([name, path], place, all) => [
+  // A workflow inside a run: the runs around it first.
+  const around = trail.flatMap(([name, path], place) => {
+    if (place > 0 || !name.includes('/sub/')) return [[name, path]];
+    const parts = name.split('/sub/');
+    return parts.map((part, depth) => [part, depth < parts.length - 1 ? runPath(parts.slice(0, depth + 1).join('/sub/')) : path]);
+  });
+  const parts = [['runs', '/'], ...around].flatMap(([name, path], place, all) => [
     place > 0 && h('span', { class: 'sep', 'aria-hidden': 'true' }, '/'),
     place < all.length - 1 ? link(path, name) : h('span', { 'aria-current': 'page' }, name),
   ]);

@@ -2,7 +2,7 @@
 
 import { h, replace, svg, tip } from './dom.js';
 import { api, get, repeating } from './server.js';
-import { bytes, duration, number } from './words.js';
+import { bytes, duration, number, timeStep } from './words.js';
 
 const LEFT = 62;
 const BOTTOM = 24;
@@ -43,11 +43,10 @@ export function chart({ title, unit, series, limit, from, to, note }) {
       const value = (top * share) / 4;
       parts.push(svg('line', { class: 'grid', x1: LEFT, x2: width - RIGHT, y1: y(value), y2: y(value) }), svg('text', { class: 'soft', x: LEFT - 6, y: y(value) + 4, 'text-anchor': 'end' }, words(value)));
     }
-    const count = width > 380 ? 4 : 2;
-    for (let share = 0; share <= count; share += 1) {
-      const time = from + ((to - from) * share) / count;
-      const anchor = share === 0 ? 'start' : share === count ? 'end' : 'middle';
-      parts.push(svg('text', { class: 'soft', x: x(time), y: TALL - 6, 'text-anchor': anchor }, time === 0 ? '0 s' : duration(time)));
+    const step = timeStep(to - from, (width - LEFT) / 78);
+    for (let time = Math.ceil(from / step) * step; time <= to; time += step) {
+      const anchor = x(time) > width - RIGHT - 24 ? 'end' : 'middle';
+      parts.push(svg('line', { class: 'axis', x1: x(time), x2: x(time), y1: y(0), y2: y(0) + 4 }), svg('text', { class: 'soft', x: x(time), y: TALL - 6, 'text-anchor': anchor }, time === 0 ? '0 s' : duration(time)));
     }
     parts.push(svg('line', { class: 'axis', x1: LEFT, x2: width - RIGHT, y1: y(0), y2: y(0) }));
     if (limit && limit.value > 0) parts.push(svg('line', { class: 'limit', x1: LEFT, x2: width - RIGHT, y1: y(limit.value), y2: y(limit.value) }));
@@ -109,11 +108,11 @@ export function usage(first) {
       chart({ ...common, title: 'Read and written (bytes a second)', unit: 'rate', series: [line('read', 'k0', 'read_rate'), line('written', 'k1', 'write_rate')] }),
       chart({ ...common, title: 'Tasks (running at once)', unit: 'count', series: [line('running', 'k2', 'running', true)] }),
       ...(answer.gpus > 0 || columns.some((column) => column.gpus > 0 || column.gpu_memory > 0)
-        ? [chart({ ...common, title: 'GPUs', unit: 'cores', series: [line('busy', 'k0', 'gpus', true)], limit: limit(answer.gpus) }),
+        ? [chart({ ...common, title: 'GPUs (devices)', unit: 'cores', series: [line('busy', 'k0', 'gpus', true)], limit: limit(answer.gpus) }),
           chart({ ...common, title: 'GPU memory (bytes)', unit: 'bytes', series: [line('in use', 'k0', 'gpu_memory', true)] })]
         : []),
     ];
-    replace(element, h('h2', null, 'CPU, memory and I/O over time'), h('p', { class: 'soft small' }, 'From the samples of every attempt, on average over each column; of attempts that nobody looked at, what they used is spread over their time.'), h('div', { class: 'charts' }, drawn.map((one) => one.element)));
+    replace(element, h('h2', null, 'Use over time'), h('p', { class: 'soft small' }, 'From the samples of every attempt, on average over each column; of attempts that nobody looked at, what they used is spread over their time.'), h('div', { class: 'charts' }, drawn.map((one) => one.element)));
   }, 2000);
   ask();
   return {

@@ -3,7 +3,7 @@
 
 import { colour, h, jobPath, redrawing, replace, say, sharpen, tip } from './dom.js';
 import { api, get, now, repeating } from './server.js';
-import { duration, number, plural, stateOf, stateName, shown } from './words.js';
+import { duration, number, plural, stateOf, stateName, shown, timeStep } from './words.js';
 
 const KINDS = 10;
 const HEAD = 26;
@@ -153,8 +153,7 @@ export function gantt(first) {
   }
 
   function ticks(pen, width, tall, soft, faint) {
-    const steps = [1e3, 2e3, 5e3, 1e4, 2e4, 5e4, 1e5, 2e5, 5e5, 1e6, 2e6, 5e6, 1e7, 1.5e7, 3e7, 6e7, 1.2e8, 3e8, 6e8, 9e8, 1.8e9, 3.6e9, 7.2e9, 1.08e10, 2.16e10, 4.32e10, 8.64e10, 1.728e11, 4.32e11, 8.64e11];
-    const step = steps.find((one) => (one / seen()) * width >= 88) ?? steps.at(-1);
+    const step = timeStep(seen(), width / 88);
     pen.font = '12px system-ui';
     pen.textBaseline = 'middle';
     pen.fillStyle = soft;

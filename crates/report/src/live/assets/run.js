@@ -3,6 +3,7 @@
 import { h, jobPath, link, replace, runPath, say } from './dom.js';
 import { api, get, now, repeating } from './server.js';
 import { BLAME, badge, bytes, counted, duration, ending, finished, legend, moment, number, plural, readingWords, shown, stack, stateName, STATES, took } from './words.js';
+import { insideTable } from './runs.js';
 import { table } from './table.js';
 import { graph } from './graph.js';
 import { cells } from './cells.js';
@@ -55,7 +56,7 @@ export function run(main, name, tab) {
       if (seen) draw();
     },
     news(news) {
-      if (news.again || news.runs.some((run) => run.run === name)) ask();
+      if (news.again || news.runs.some((run) => run.run === name || run.parent === name)) ask();
       if (news.gone?.includes(name)) replace(body, h('p', { class: 'note' }, 'This run was removed.'));
     },
     leave() {
@@ -81,6 +82,7 @@ function headline(head, run, left) {
       fact(run.standing === 'running' ? 'runs for' : 'took', took(run, now()), { 'data-took': run.run }),
       run.standing === 'running' && left != null && fact('left', `about ${duration(left)}`),
       fact('started', run.simulated ? '' : moment(run.started)),
+      fact('inside', run.parent && link(runPath(run.parent), run.parent)),
       fact('workflow', run.workflow_name, { title: run.workflow_file }),
       fact('site', run.site.name),
       fact('mode', run.mode),
@@ -106,8 +108,9 @@ function overview(body, first) {
   const picture = h('section');
   const open = h('section', { class: 'hidden' });
   const sets = h('section');
+  const inner = h('section');
   const busy = running();
-  replace(body, failures, picture, open, sets, busy.element);
+  replace(body, failures, picture, open, sets, inner, busy.element);
   const drawing = graph((set) => choose(set));
   replace(picture, h('h2', null, 'Task sets'), drawing.element);
   const rows = table({
@@ -150,6 +153,7 @@ function overview(body, first) {
     ]);
     drawing.update(run);
     rows.show(run.sets.filter((set) => !set.unwanted).map((set) => ({ ...set, key: set.name })));
+    replace(inner, run.inner.length > 0 && [h('h2', null, 'Workflows inside'), insideTable(run.inner)]);
     grid?.update(run);
     busy.update(run);
   }
@@ -299,12 +303,12 @@ function data(body, run) {
   return reported(body, run, (report) => {
     const moved = report.characterisation?.transfers ?? { pairs: [], longest: [], count: 0 };
     const share = report.characterisation?.workflow ?? {};
-    if (moved.count === 0) return [h('h2', null, 'Transfers'), h('p', { class: 'soft' }, 'Nothing was moved by Tulpar: tasks read and write where the files are.')];
+    if (moved.count === 0) return [h('h2', null, 'Transfers'), h('p', { class: 'soft' }, 'Nothing was moved: tasks read and write where the files are.')];
     return [h('h2', null, 'Between places'),
       share.waiting_for_data_percent != null && h('p', null, `${share.waiting_for_data_percent.toFixed(1)} % of the time files moved and no task computed.`),
-      plain(['from', 'to', 'transfers', 'files', 'bytes', 'time of all', 'rate', 'tried again'], moved.pairs.map((pair) => [pair.from, pair.to, number(pair.transfers), number(pair.files), bytes(pair.bytes), seconds(pair.seconds), rate(pair.bytes_per_second), pair.retries || ''])),
+      plain(['from', 'to', 'transfers', 'files', 'bytes', 'time of all', 'rate', 'tried again'], moved.pairs.map((pair) => [pair.from, pair.to, number(pair.transfers), pair.files ? number(pair.files) : '', bytes(pair.bytes), seconds(pair.seconds), rate(pair.bytes_per_second), pair.retries || ''])),
       h('h2', null, 'The longest'),
-      plain(['job', 'from', 'to', 'files', 'bytes', 'time', 'rate', 'tried again'], moved.longest.slice(0, 50).map((one) => [one.job, one.from, one.to, number(one.files), bytes(one.bytes), seconds(one.seconds), rate(one.bytes_per_second), one.retries || '']))];
+      plain(['job', 'from', 'to', 'files', 'bytes', 'time', 'rate', 'tried again'], moved.longest.slice(0, 50).map((one) => [one.job, one.from, one.to, one.files ? number(one.files) : '', bytes(one.bytes), seconds(one.seconds), rate(one.bytes_per_second), one.retries || '']))];
   });
 }
 

@@ -6,6 +6,28 @@ import { badge, counted, finished, number, plural, stack, started, stateName, to
 import { table } from './table.js';
 
 const MOST = 4;
+// Of the workflows inside a run, so many are listed; all of them are on its own page.
+const MOST_INSIDE = 5;
+
+const depth = (run) => run.run.split('/sub/').length - 1;
+const nested = (run) => (run.parent ? h('span', { style: { 'padding-left': `${depth(run) * 18}px` } }, h('span', { class: 'soft', 'aria-hidden': 'true' }, '└ '), link(runPath(run.run), run.run.split('/sub/').at(-1))) : link(runPath(run.run), run.run));
+
+// The latest first, and below each the workflows inside it.
+function inTurn(runs, few) {
+  const here = new Set(runs.map((run) => run.run));
+  const inside = new Map();
+  for (const run of [...runs].sort((one, other) => one.created - other.created)) {
+    const place = here.has(run.parent) ? run.parent : null;
+    inside.set(place, [...(inside.get(place) ?? []), run]);
+  }
+  const under = (run) => [run, ...(inside.get(run.run) ?? []).slice(0, few ? MOST_INSIDE : undefined).flatMap(under)];
+  return (inside.get(null) ?? []).reverse().flatMap(under);
+}
+
+export function insideTable(runs) {
+  return h('div', { class: 'wide' }, h('table', { 'aria-label': 'Workflows inside' }, h('thead', null, h('tr', null, ['run', 'state', 'progress', 'took', 'tasks'].map((title, place) => h('th', { class: place > 2 ? 'n' : null, scope: 'col' }, title)))),
+    h('tbody', null, runs.map((run) => h('tr', null, h('td', null, link(runPath(run.run), run.run.split('/sub/').at(-1))), h('td', { class: 'no' }, badge(run.standing)), h('td', null, stack(counted(run.states, run.reused, run))), h('td', { class: 'n' }, took(run, now())), h('td', { class: 'n' }, number(run.tasks)))))));
+}
 
 export function runs(main) {
   let all = new Map();
@@ -25,7 +47,7 @@ export function runs(main) {
     open: (run) => runPath(run.run),
     columns: [
       { title: '', late: true, cell: (run) => h('input', { type: 'checkbox', 'aria-label': `compare ${run.run}`, checked: chosen.has(run.run), onchange: (event) => choose(run.run, event.target) }) },
-      { title: 'run', cell: (run) => link(runPath(run.run), run.run) },
+      { title: 'run', cell: (run) => nested(run) },
       { title: 'state', nowrap: true, cell: (run) => badge(run.standing) },
       { title: 'progress', cell: progress },
       { title: 'failed', number: true, cell: (run) => (failures(run) > 0 ? link(runPath(run.run), badge(run.states.failed ? 'failed' : 'held', number(failures(run)))) : '') },
@@ -57,10 +79,10 @@ export function runs(main) {
   function draw() {
     const words = filter.value.toLowerCase().split(/\s+/).filter(Boolean);
     const fits = (run) => words.every((word) => `${run.run} ${stateName(run.standing)} ${run.simulated ? 'simulated' : ''}`.toLowerCase().includes(word));
-    const shown = [...all.values()].filter(fits).sort((one, other) => other.created - one.created);
+    const shown = inTurn([...all.values()].filter(fits), words.length === 0);
     rows.show(shown.map((run) => ({ ...run, key: run.run })));
     const live = [...all.values()].filter((run) => run.standing === 'running').length;
-    replace(where, `${plural(all.size, 'run')} of `, h('code', null, folder), live > 0 ? `, ${live} running` : '');
+    replace(where, `${plural([...all.values()].filter((run) => !run.parent).length, 'run')} of `, h('code', null, folder), live > 0 ? `, ${live} running` : '');
   }
 
   const ask = repeating(async () => {

@@ -4,12 +4,14 @@ import { h, link, replace, runPath, say } from './dom.js';
 import { api, get, now, repeating } from './server.js';
 import { BLAME, badge, bytes, duration, ending, marked, moment, number, plural, readingWords, shown } from './words.js';
 import { chart } from './chart.js';
+import { insideTable } from './runs.js';
 
 export function task(main, name, job) {
   let seen = null;
   let charts = [];
   let attempt = null;
   const head = h('div');
+  const inner = h('section');
   const why = h('section');
   const failed = h('section');
   const logs = h('section');
@@ -19,7 +21,7 @@ export function task(main, name, job) {
   const files = h('section');
   const story = h('section');
   replace(why, h('p', { class: 'soft' }, 'asking the engine why …'));
-  replace(main, head, failed, why, attempts, logs, samples, hand, files, story);
+  replace(main, head, failed, inner, why, attempts, logs, samples, hand, files, story);
 
   const ask = repeating(async () => {
     seen = await get(api(name, 'jobs', job));
@@ -42,6 +44,7 @@ export function task(main, name, job) {
         fact('time', last?.started && duration((last.ended ?? (run.standing === 'running' ? now() : run.until)) - last.started)),
         fact('CPU', last?.usage?.wall_us && `${Math.round((100 * (last.usage.user_us + last.usage.system_us)) / last.usage.wall_us)} %`),
         fact('peak memory', last?.usage?.peak_rss && bytes(last.usage.peak_rss)), fact('reused from', line.reused_from && link(runPath(line.reused_from), line.reused_from))));
+    replace(inner, seen.inner.length > 0 && [h('h2', null, 'Its workflow'), insideTable(seen.inner)]);
     replace(failed, (line.state === 'failed' || line.state === 'held') && h('article', { class: 'failure' },
       h('p', null, h('strong', null, line.state === 'held' ? `held by the site: ${line.held ?? ''}` : ending(line)), line.blame && ['. To blame is ', BLAME[line.blame] ?? line.blame, '.']),
       last?.stderr_tail && h('pre', { 'aria-label': 'the last lines of stderr' }, last.stderr_tail.trimEnd())));
@@ -109,8 +112,14 @@ export function task(main, name, job) {
       chart({ ...common, title: 'Memory (bytes)', unit: 'bytes', series: [{ name: 'resident', colour: 'k0', fill: true, times, values: list.map((sample) => sample.rss) }] }),
       chart({ ...common, title: 'Read and written (bytes a second)', unit: 'rate', series: [{ name: 'read', colour: 'k0', ...rate('read_bytes', 1000) }, { name: 'written', colour: 'k1', ...rate('write_bytes', 1000) }] }),
     ];
-    if (list.some((sample) => sample.gpu_percent != null)) {
-      charts.push(chart({ ...common, title: 'GPU (percent)', unit: 'percent', series: [{ name: 'busy', colour: 'k2', fill: true, times, values: list.map((sample) => sample.gpu_percent ?? 0) }] }));
+    // Of a GPU nothing is known before the first reading.
+    const readings = (key) => {
+      const known = list.filter((sample) => sample[key] != null);
+      return { times: known.map((sample) => sample.ms * 1000), values: known.map((sample) => sample[key]) };
+    };
+    if (readings('gpu_percent').values.length > 0) {
+      charts.push(chart({ ...common, title: 'GPU (percent)', unit: 'percent', series: [{ name: 'busy', colour: 'k2', fill: true, ...readings('gpu_percent') }] }),
+        chart({ ...common, title: 'GPU memory (bytes)', unit: 'bytes', series: [{ name: 'in use', colour: 'k2', fill: true, ...readings('gpu_memory') }] }));
     }
     replace(samples, h('h2', null, `Attempt ${attempt} over time`), h('div', { class: 'charts' }, charts.map((one) => one.element)));
   }

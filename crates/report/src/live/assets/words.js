@@ -149,3 +149,7 @@ export function readingWords({ reading, events }) {
   const share = events > 0 ? Math.min(100, Math.floor((100 * reading.read) / events)) : 0;
   return `reading the journal: ${share} % of ${plural(events, 'event')} …`;
 }
+
+// A round length of time, of which at most so many go into another.
+const STEPS = [1e3, 2e3, 5e3, 1e4, 2e4, 5e4, 1e5, 2e5, 5e5, 1e6, 2e6, 5e6, 1e7, 1.5e7, 3e7, 6e7, 1.2e8, 3e8, 6e8, 9e8, 1.8e9, 3.6e9, 7.2e9, 1.08e10, 2.16e10, 4.32e10, 8.64e10, 1.728e11, 4.32e11, 8.64e11];
+export const timeStep = (span, most) => STEPS.find((one) => span / one <= most) ?? STEPS.at(-1);

@@ -1,6 +1,8 @@
 //! Workflows inside workflows, and what stands around a job: hooks, scripts, versions of files.
 
 use super::super::harness::{Scene, wait_for};
+use super::super::page::Served;
+use serde_json::Value;
 
 const CATALOGUE: &str = "
 pegasus: '5.0'
@@ -54,6 +56,24 @@ fn what_is_done_inside_a_sub_workflow_is_not_done_again() {
     assert!(format!("{inner}").contains("2 reused"), "{inner}");
     let inside = scene.tulpar("status outer-2/sub/inner.1").done();
     assert!(inside.out.contains("sh_two"), "{inside}");
+}
+
+#[test]
+fn the_page_lists_a_sub_workflow_under_the_run_and_the_task_that_it_belongs_to() {
+    let scene = nested("-c '(cat d; echo two) > b'");
+    scene.tulpar("run").done();
+    let served = Served::start(&scene, &[]);
+    let runs = served.json("/api/runs")["runs"].clone();
+    assert_eq!((&runs[0]["run"], &runs[1]["run"]), (&"outer-1".into(), &"outer-1/sub/inner.1".into()));
+    assert_eq!((&runs[0]["parent"], &runs[1]["parent"]), (&Value::Null, &"outer-1".into()));
+    assert_eq!(served.json("/api/runs/outer-1")["inner"][0]["run"], "outer-1/sub/inner.1");
+    let jobs = served.json("/api/runs/outer-1/jobs?text=inner");
+    let task = served.json(&format!("/api/runs/outer-1/jobs/{}", jobs["jobs"][0]["job"]));
+    assert_eq!(task["inner"][0]["run"], "outer-1/sub/inner.1");
+    let inside = served.json("/api/runs/outer-1%2Fsub%2Finner.1");
+    assert_eq!(inside["tasks"], 2, "{inside}");
+    let why = served.json("/api/runs/outer-1%2Fsub%2Finner.1/jobs/1/why");
+    assert_eq!(why["explain"]["task"], "sh_two");
 }
 
 #[test]
