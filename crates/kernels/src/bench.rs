@@ -41,6 +41,21 @@ impl Job {
         Ok(path)
     }
 
+    /// Removes what a former run wrote, so that nobody takes it for what this one did.
+    fn clear(&self) -> Result<(), Error> {
+        for folder in fs::read_dir(&self.out).into_iter().flatten().flatten() {
+            let (path, name) = (folder.path(), folder.file_name().to_string_lossy().into_owned());
+            if name.starts_with("rank-") && path.is_dir() {
+                fs::remove_dir_all(&path).map_err(Error::io("remove the former", &path))?;
+            }
+            let ours = ["truth.json", ".pt.trace.json", ".ckpt", ".darshan"].iter().any(|end| name.ends_with(end));
+            if ours || name.starts_with("events.out.tfevents.") {
+                fs::remove_file(&path).map_err(Error::io("remove the former", &path))?;
+            }
+        }
+        Ok(())
+    }
+
     /// Where one of the processes writes.
     pub fn outputs(&self, rank: u64) -> Outputs {
         let folder = if self.processes > 1 { self.out.join(format!("rank-{rank}")) } else { self.out.clone() };
@@ -76,6 +91,7 @@ pub struct Outcome {
 /// since others may use the storage too.
 pub fn bench(job: Job, cold: bool, start: &dyn Fn(&Path) -> Result<(), Error>) -> Result<Outcome, Error> {
     job.workload.check()?;
+    job.clear()?;
     let begun = Instant::now();
     let data = generate(&job.workload.data, &job.dir, &|_| {})?;
     let generate_seconds = (!data.reused).then(|| begun.elapsed().as_secs_f64());

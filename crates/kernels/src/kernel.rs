@@ -118,7 +118,7 @@ impl Kernel {
             // The queue of its loader holds a few images, so that a tenth of a batch is read ahead.
             Kernel::CosmicTagger => (32, 1, 0.02, 1, 3, VOXELS),
             Kernel::Ffn => (1, 1, 0.01, 0, 0, SIDE.pow(3)),
-            Kernel::CosmoFlow => (1, 4, 0.0055, 2, 4, 1 << 18),
+            Kernel::CosmoFlow => (1, 4, 0.0055, 2, 8, 1 << 18),
             Kernel::Frnn => (4, 1, 0.02, 0, 0, 2 << 20),
         };
         let checkpoints = (self == Kernel::CosmicTagger).then_some(Checkpoints { every: 50, bytes: 16 << 20 });

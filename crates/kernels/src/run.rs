@@ -43,6 +43,7 @@ pub fn run(workload: &Workload, dir: &Path, outputs: &Outputs, rank: Rank) -> Re
         workload,
         probe: Probe::new(&meter),
         outputs,
+        rank,
         begun,
         meter: Arc::clone(&meter),
         tally: Tally::default(),
@@ -104,6 +105,7 @@ impl Source<'_> {
 struct Training<'a> {
     workload: &'a Workload,
     outputs: &'a Outputs,
+    rank: Rank,
     begun: u64,
     meter: Arc<Meter>,
     probe: Probe,
@@ -161,7 +163,12 @@ impl Training<'_> {
             Compute::Share(share) => {
                 self.tally.fold(&self.meter);
                 let wanted = (self.tally.io as f64 / share) as u64;
-                Duration::from_nanos(wanted.saturating_sub(from - self.begun))
+                let missing = wanted.saturating_sub(from - self.begun);
+                // Steps of a device are alike: what a slow read leaves to be made up for is spread over the steps whose
+                // samples are read already, but not beyond the last.
+                let left = self.workload.last_step(self.rank).saturating_sub(self.stepped.steps).max(1);
+                let ahead = (self.workload.prefetch / self.workload.batch).clamp(1, 8);
+                Duration::from_nanos(missing / ahead.min(left))
             }
         };
         if !length.is_zero() {

@@ -47,6 +47,8 @@ pub struct Shares {
     /// In which samples were made: read, checked, taken apart.
     pub pipeline: f64,
     pub pipeline_share: f64,
+    /// In which there was a step.
+    pub steps: f64,
     /// In which a step waited for its batch, and for a checkpoint.
     pub wait: f64,
     pub checkpoint: f64,
@@ -174,6 +176,7 @@ impl Truth {
             overlap: share(hidden, io),
             pipeline,
             pipeline_share: share(pipeline, run_time),
+            steps: seconds(stepped.time),
             wait,
             checkpoint,
             wait_share: share(wait + checkpoint, seconds(stepped.time)),

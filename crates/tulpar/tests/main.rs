@@ -31,6 +31,7 @@ mod main {
     mod simulate;
     mod streaming;
     mod together;
+    mod truth;
     mod watching;
     mod wfformat;
 }

@@ -52,6 +52,9 @@ pub(crate) struct IoBenchArguments {
     /// Read what the system has in memory, instead of asking it to forget first
     #[arg(long)]
     pub(crate) warm: bool,
+    /// Record every read and write of the kernel, as `tulpar io record --trace` does: `kernel.darshan` beside the rest
+    #[arg(long, requires = "dir")]
+    pub(crate) record: bool,
     /// Print everything as JSON
     #[arg(long)]
     pub(crate) json: bool,
@@ -83,7 +86,12 @@ pub(super) fn judge(folder: Option<&Path>, arguments: &IoBenchArguments) -> Resu
         let program = std::env::current_exe().map_err(Failure::Launch)?;
         let start = |path: &Path| {
             let mut command = Command::new(&program);
-            command.args(["io", "__kernel"]).arg(path);
+            if arguments.record {
+                let log = path.with_file_name("kernel.darshan");
+                command.args(["io", "record", "--trace", "--output"]).arg(log).arg("--").arg(&program);
+            }
+            // What it says belongs to nobody's data.
+            command.args(["io", "__kernel"]).arg(path).stdout(std::io::stderr());
             wait(kernel, &mut command)
         };
         let dir = job.dir.clone();
