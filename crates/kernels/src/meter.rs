@@ -199,10 +199,6 @@ impl Probe {
         Ok(())
     }
 
-    pub(crate) fn sync(&mut self, file: &Seen) -> Result<(), Error> {
-        self.metadata(|| file.file.sync_data()).map_err(Error::io("sync", &file.path))
-    }
-
     /// Work of the data pipeline, with all reads in it.
     pub(crate) fn pipeline<T>(&mut self, work: impl FnOnce(&mut Probe) -> T) -> T {
         let start = {

@@ -79,22 +79,29 @@ impl Queue {
         self.changed.notify_all();
     }
 
-    /// The next sample; nothing at the end.
+    /// The next sample; nothing at the end. Readers hear of the room that this makes only when nothing is left or at
+    /// [`Queue::wake`]: on a busy machine they would take the processor from who has all that it needs.
     pub(crate) fn pop(&self) -> Result<Option<u64>, Error> {
-        let sample = self.wait(|state| {
+        let (sample, left) = self.wait(|state| {
             if let Some(error) = state.failed.take() {
-                return Some(Err(error));
+                return Some((Err(error), 0));
             }
             match state.ready.pop_front() {
                 Some(sample) => {
                     state.tickets += 1;
-                    Some(Ok(Some(sample)))
+                    Some((Ok(Some(sample)), state.ready.len()))
                 }
-                None => (state.readers == 0).then_some(Ok(None)),
+                None => (state.readers == 0).then_some((Ok(None), 0)),
             }
         });
-        self.changed.notify_all();
+        if left == 0 {
+            self.wake();
+        }
         sample
+    }
+
+    pub(crate) fn wake(&self) {
+        self.changed.notify_all();
     }
 
     pub(crate) fn stop(&self) {
@@ -128,6 +135,7 @@ mod tests {
             assert_eq!((0..3).map(|_| heard.recv().unwrap()).collect::<Vec<_>>(), [0, 1, 2]);
             assert_eq!(begun.load(Ordering::SeqCst), 3);
             assert_eq!(queue.pop().unwrap(), Some(0));
+            queue.wake();
             assert_eq!(heard.recv().unwrap(), 3);
             assert_eq!(begun.load(Ordering::SeqCst), 4);
             queue.stop();

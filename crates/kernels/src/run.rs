@@ -43,7 +43,6 @@ pub fn run(workload: &Workload, dir: &Path, outputs: &Outputs, rank: Rank) -> Re
         workload,
         probe: Probe::new(&meter),
         outputs,
-        rank,
         begun,
         meter: Arc::clone(&meter),
         tally: Tally::default(),
@@ -100,12 +99,18 @@ impl Source<'_> {
             Source::Ahead(queue) => queue.pop(),
         }
     }
+
+    /// The step has its batch; there is room for further samples.
+    fn wake(&self) {
+        if let Source::Ahead(queue) = self {
+            queue.wake();
+        }
+    }
 }
 
 struct Training<'a> {
     workload: &'a Workload,
     outputs: &'a Outputs,
-    rank: Rank,
     begun: u64,
     meter: Arc<Meter>,
     probe: Probe,
@@ -131,6 +136,7 @@ impl Training<'_> {
                 break;
             }
             let waited = clock.now();
+            source.wake();
             let computed = self.compute(waited);
             self.tally.computed((waited, computed));
             let checkpoint = match self.workload.checkpoints {
@@ -160,21 +166,19 @@ impl Training<'_> {
         let clock = self.meter.clock;
         let length = match self.workload.compute {
             Compute::Seconds(seconds) => Duration::from_secs_f64(seconds),
-            Compute::Share(share) => {
-                self.tally.fold(&self.meter);
-                let wanted = (self.tally.io as f64 / share) as u64;
-                let missing = wanted.saturating_sub(from - self.begun);
-                // Steps of a device are alike: what a slow read leaves to be made up for is spread over the steps whose
-                // samples are read already, but not beyond the last.
-                let left = self.workload.last_step(self.rank).saturating_sub(self.stepped.steps).max(1);
-                let ahead = (self.workload.prefetch / self.workload.batch).clamp(1, 8);
-                Duration::from_nanos(missing / ahead.min(left))
-            }
+            Compute::Share(share) => self.until_share(share, from),
         };
         if !length.is_zero() {
             std::thread::sleep(length);
         }
         clock.now()
+    }
+
+    /// How long to compute so that I/O comes to its share of the time.
+    fn until_share(&mut self, share: f64, from: u64) -> Duration {
+        self.tally.fold(&self.meter);
+        let wanted = (self.tally.io as f64 / share) as u64;
+        Duration::from_nanos(wanted.saturating_sub(from - self.begun))
     }
 
     fn save(&mut self, checkpoints: Checkpoints, step: u64) -> Result<(), Error> {
@@ -188,7 +192,6 @@ impl Training<'_> {
             self.probe.write(&mut file, &block[..many as usize])?;
             left -= many;
         }
-        self.probe.sync(&file)?;
         self.probe.close(file);
         if let Some(former) = self.checkpoint.replace(path) {
             fs::remove_file(&former).map_err(Error::io("remove the former", &former))?;

@@ -25,7 +25,7 @@ pub struct Truth {
     pub times: Shares,
     pub read: Accesses,
     pub write: Accesses,
-    /// Opens, closes, syncs and questions for sizes.
+    /// Opens, closes and questions for sizes.
     pub metadata: Latency,
     /// Sorted by name; those past the first [`Truth::LISTED`] are only counted.
     pub files: Vec<FileBytes>,

@@ -74,13 +74,6 @@ pub struct Workload {
 const LARGEST_REQUEST: u64 = 256 << 20;
 
 impl Workload {
-    /// Steps of a run, as far as is known beforehand.
-    pub(crate) fn last_step(&self, rank: Rank) -> u64 {
-        let share = if self.data.kernel == Kernel::Ffn { 1 } else { rank.of.max(1) };
-        let samples = self.data.files.saturating_mul(self.data.samples_per_file).saturating_mul(self.epochs);
-        (samples / share).div_ceil(self.batch).min(self.steps.unwrap_or(u64::MAX))
-    }
-
     pub fn check(&self) -> Result<(), Error> {
         let wrong = |text: &str| Err(Error::Workload(text.to_owned()));
         if self.batch == 0 || self.epochs == 0 || self.steps == Some(0) {
