@@ -65,3 +65,19 @@ fn what_makes_no_sense_is_refused_before_anything_is_made() {
     assert!(said.err.contains("choose a smaller --scale or another folder"), "{said}");
     assert!(!scene.path("here/cosmoflow/dataset.json").exists());
 }
+
+#[test]
+fn the_commands_of_the_page_work() {
+    let page = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/io.md")).unwrap();
+    let scene = Scene::empty();
+    let mut count = 0;
+    for line in page.lines().filter_map(|line| line.strip_prefix("    tulpar io ")) {
+        let command = line.split("  #").next().unwrap_or(line).split(" #").next().unwrap_or(line).trim();
+        // The same on little data.
+        let small = if command.starts_with("bench") { "--scale 4MB" } else { "" };
+        let command = command.replace("--scale 8GB", "");
+        scene.tulpar(&format!("io {command} {small}")).done();
+        count += 1;
+    }
+    assert!(count >= 7, "only {count} commands were found");
+}

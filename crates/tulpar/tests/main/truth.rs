@@ -27,17 +27,19 @@ fn compared(scene: &Scene, kernel: &str, options: &str) -> Compared {
         said.json()[0].clone()
     };
     let data = scene.path(&format!("d/{kernel}/**"));
-    let (report, data) = (
-        report(&format!("--profile d/{kernel}.out")),
-        report(&format!("--files '{}'", data.display())),
-    );
+    let (report, data) =
+        (report(&format!("--profile d/{kernel}.out")), report(&format!("--files '{}'", data.display())));
     Compared { truth, report, data }
 }
 
 impl Compared {
     #[track_caller]
     fn near(&self, what: &str, reported: f64, truth: f64) {
-        assert!((reported - truth).abs() < POINTS, "{what}: reported {reported}, truth {truth}: {:#}", self.truth["times"]);
+        assert!(
+            (reported - truth).abs() < POINTS,
+            "{what}: reported {reported}, truth {truth}: {:#}",
+            self.truth["times"]
+        );
     }
 
     /// Time in I/O, hidden and exposed, and waiting, as shares of the run.
