@@ -7,7 +7,7 @@ use crate::resources::Request;
 use crate::units::Timestamp;
 use crate::workflow::Value;
 use crate::workflow::planned::{Cluster, Operation, SentImage};
-use crate::workflow::{Checkpoint, Limits, OutputKind};
+use crate::workflow::{Checkpoint, IoCapture, Limits, OutputKind};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -37,6 +37,9 @@ pub struct JobSpec {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub checkpoint: Option<Checkpoint>,
     pub limits: Limits,
+    /// What is recorded of its reads and writes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub io: Option<IoCapture>,
     pub milli_cpus: u32,
     /// Devices this attempt may use, as `CUDA_VISIBLE_DEVICES` names them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -195,6 +198,35 @@ pub struct Record {
     pub input_bytes: u64,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub outputs: Vec<OutputFile>,
+    /// What was recorded of its reads and writes, where that was asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub io: Option<Box<IoRecord>>,
+}
+
+/// Reads and writes of files of an attempt, in short. The whole is in its log.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct IoRecord {
+    /// The name of the Darshan log in the folder of the attempt; none where it could not be written, and `problem` says why.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub log: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub problem: Option<String>,
+    pub processes: u64,
+    pub files: u64,
+    pub reads: u64,
+    pub writes: u64,
+    pub bytes_read: u64,
+    pub bytes_written: u64,
+    /// Programs that were started and could not be seen into.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub not_seen: Vec<String>,
+    /// Records for which there was no room.
+    pub lost: u64,
+}
+
+impl IoRecord {
+    /// What the log is called, beside `stdout` and `stderr`.
+    pub const LOG: &str = "io.darshan";
 }
 
 /// Totals over the process tree of an attempt.

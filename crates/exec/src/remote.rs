@@ -13,7 +13,7 @@ use std::io::{self, Write};
 use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use tulpar_core::ids::{AttemptId, Digest};
-use tulpar_core::job::{InputFile, JobSpec, OutputFile, Report, Source};
+use tulpar_core::job::{InputFile, IoRecord, JobSpec, OutputFile, Report, Source};
 use tulpar_core::parcel::{self, Packed, Parcel, SharedFolders};
 
 /// More files than this travel as one: a list in a job's description is read by every daemon that meets the job.
@@ -269,7 +269,7 @@ impl Remote {
     fn keep_streams(&self, attempt: AttemptId, out: &Path) -> io::Result<()> {
         let folder = tulpar_launch::attempt_folder(&self.run.attempts(), attempt);
         fs::create_dir_all(&folder)?;
-        for stream in ["stdout", "stderr"] {
+        for stream in ["stdout", "stderr", IoRecord::LOG] {
             let from = out.join(stream);
             if from.exists() {
                 fs::rename(from, folder.join(stream))?;

@@ -137,6 +137,7 @@ fn spec(job: usize) -> JobSpec {
         outputs: Vec::new(),
         checkpoint: None,
         limits: Limits::default(),
+        io: None,
         milli_cpus: 1000,
         gpus: Vec::new(),
         cores: Vec::new(),

@@ -10,7 +10,7 @@ use crate::queue::Work;
 use crate::table::Running;
 use crate::{Keep, Notice, prepare, sandbox, script};
 use crossbeam_channel::Sender;
-use tulpar_core::job::{Ending, JobSpec, OutputFile, Record, Report, ScriptReport, Usage};
+use tulpar_core::job::{Ending, IoRecord, JobSpec, OutputFile, Record, Report, ScriptReport, Usage};
 use tulpar_core::units::Timestamp;
 
 /// A program that saved its state and wants to be continued says so with this code.
@@ -24,6 +24,10 @@ pub(crate) fn finish(shared: &Shared, mut running: Box<Running>, conclusions: &S
     }
     if running.killed {
         remove_container(running.remove_container.take());
+    }
+    // Before outputs are looked for: it lies among them.
+    if let Some(capture) = running.capture.take() {
+        running.io = Some(Box::new(crate::capture::finish(capture, &running.spec.command, &running.folder)));
     }
     let mut ending = ending(&running);
     if running.spec.script.is_some() {
@@ -54,6 +58,7 @@ pub(crate) fn at_once(shared: &Shared, running: Running) -> Option<Running> {
         || spec.checkpoint.is_some()
         || !spec.gpus.is_empty()
         || running.remove_container.is_some()
+        || running.capture.is_some()
     {
         return Some(running);
     }
@@ -172,7 +177,7 @@ fn report_with(
     let ended = Timestamp(running.started.0 + usage.wall_us);
     let report = Report { ending, started: running.started, ended, usage, outputs, stderr_tail, script };
     let inputs = (running.input_files, running.input_bytes);
-    deliver(shared, &running.spec, report, samples, inputs);
+    deliver(shared, &running.spec, report, samples, inputs, running.io.take());
     shared.queue.push([Work::Tidy { folder: running.folder, keep_work }]);
 }
 
@@ -196,7 +201,7 @@ pub(crate) fn report_unstarted(shared: &Shared, spec: &JobSpec, ending: Ending) 
         stderr_tail: String::new(),
         script: None,
     };
-    deliver(shared, spec, report, Vec::new(), (0, 0));
+    deliver(shared, spec, report, Vec::new(), (0, 0), None);
 }
 
 fn deliver(
@@ -205,6 +210,7 @@ fn deliver(
     report: Report,
     samples: Vec<tulpar_core::job::Sample>,
     (input_files, input_bytes): (u64, u64),
+    io: Option<Box<IoRecord>>,
 ) {
     shared.records.append(&Record {
         attempt: spec.attempt,
@@ -221,6 +227,7 @@ fn deliver(
         input_files,
         input_bytes,
         outputs: report.outputs.clone(),
+        io,
     });
     shared.forget(spec.attempt);
     // Nobody may be listening any more; then nobody needs it.

@@ -7,6 +7,7 @@
 //! A few threads do everything: a small pool prepares, starts and finishes attempts; one thread waits for exits,
 //! deadlines and samples; one makes outputs durable. Linux 5.4 or newer (pidfd).
 
+mod capture;
 mod checkpoint;
 mod chirp;
 mod collect;

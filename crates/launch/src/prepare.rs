@@ -95,6 +95,8 @@ fn start(shared: &Shared, spec: Box<JobSpec>, serial: u32) -> Result<Running, Re
         Ok(started) => Ok(Running {
             folder: started.folder,
             secrets: started.secrets,
+            capture: started.capture,
+            io: None,
             remove_container: started.remove_container,
             input_files: started.shown.0,
             input_bytes: started.shown.1,
@@ -121,6 +123,7 @@ fn start(shared: &Shared, spec: Box<JobSpec>, serial: u32) -> Result<Running, Re
 struct Started {
     folder: PathBuf,
     secrets: Vec<String>,
+    capture: Option<crate::capture::Capture>,
     remove_container: Option<Vec<String>>,
     shown: (u64, u64),
     child: spawn::Child,
@@ -153,6 +156,7 @@ fn try_start(shared: &Shared, spec: &JobSpec, serial: u32) -> Result<Started, Re
     };
     let mut command = Command { shared, spec, work: &work, variables, prefix: Vec::new(), remove_container: None };
     command.enter_environments()?;
+    let capture = crate::capture::begin(spec, &work, &mut command.variables);
     let streams = if shared.options.inside {
         [shared.nothing.as_raw_fd(), libc::STDOUT_FILENO, libc::STDERR_FILENO]
     } else {
@@ -176,7 +180,7 @@ fn try_start(shared: &Shared, spec: &JobSpec, serial: u32) -> Result<Started, Re
         other => other?,
     };
     let remove_container = command.remove_container.take();
-    Ok(Started { folder: sandbox.folder, secrets, remove_container, shown, child, clock, at })
+    Ok(Started { folder: sandbox.folder, secrets, capture, remove_container, shown, child, clock, at })
 }
 
 /// A job that is more than a command becomes a process of this very program, which finds all it needs in its folder.

@@ -10,6 +10,7 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use tulpar_core::ids::AttemptId;
+use tulpar_core::job::IoRecord;
 
 /// More would only be found by a burst that ended long ago.
 const SPARE: usize = 64;
@@ -79,7 +80,7 @@ impl Sandboxes {
             remove_tree(&work);
         }
         let silent = ["stdout", "stderr"].map(|name| fs::metadata(folder.join(name)).is_ok_and(|file| file.len() == 0));
-        if work_is_empty && silent == [true, true] {
+        if work_is_empty && silent == [true, true] && !folder.join(IoRecord::LOG).exists() {
             let mut spare = self.spare.lock().expect("no panic while held");
             if spare.len() < SPARE {
                 spare.push(folder);

@@ -22,6 +22,9 @@ pub(crate) struct Running {
     pub(crate) folder: PathBuf,
     /// Values that must not leave through stderr's tail.
     pub(crate) secrets: Vec<String>,
+    /// Of its reads and writes.
+    pub(crate) capture: Option<crate::capture::Capture>,
+    pub(crate) io: Option<Box<tulpar_core::job::IoRecord>>,
     /// Removes its container when the client was killed.
     pub(crate) remove_container: Option<Vec<String>>,
     pub(crate) input_files: u64,

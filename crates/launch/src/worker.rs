@@ -16,7 +16,7 @@ use std::process::Command;
 use std::sync::Arc;
 use std::time::Duration;
 use tulpar_core::ids::Digest;
-use tulpar_core::job::{Ending, Report, Source};
+use tulpar_core::job::{Ending, IoRecord, Report, Source};
 use tulpar_core::parcel::{self, Parcel};
 
 /// `environment: {TULPAR_GPU_NAMES: index}` is for programs that only understand numbers.
@@ -271,6 +271,10 @@ fn keep_streams(parcel: &Parcel, folders: &Folders, out: &Path) -> io::Result<()
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}
             Err(error) => return Err(error),
         }
+    }
+    let log = sandbox.join(IoRecord::LOG);
+    if log.exists() {
+        fs::copy(log, out.join(IoRecord::LOG))?;
     }
     Ok(())
 }

@@ -173,6 +173,7 @@ fn spec() -> JobSpec {
         }],
         checkpoint: None,
         limits: Limits::default(),
+        io: None,
         milli_cpus: 1000,
         gpus: Vec::new(),
         cores: Vec::new(),

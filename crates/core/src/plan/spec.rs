@@ -397,6 +397,7 @@ impl<'a> Names<'a> {
             outputs: self.outputs,
             checkpoint: self.task.settings.checkpoint.clone(),
             limits: Limits { memory: request.memory, time: request.time, grace: self.task.settings.grace },
+            io: self.task.settings.io,
             request: None,
             milli_cpus: request.milli_cpus,
             gpus,

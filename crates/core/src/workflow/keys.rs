@@ -33,6 +33,7 @@ pub const SETTINGS: &[&str] = &[
     "at_most",
     "iteration",
     "grace",
+    "io",
     "hooks",
     "programs",
     "site",

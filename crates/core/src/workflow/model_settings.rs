@@ -33,6 +33,9 @@ pub struct Settings {
     /// Time between SIGTERM and SIGKILL; `None` means ten seconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub grace: Option<Duration>,
+    /// What is recorded of its reads and writes. It is no part of what the task computes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub io: Option<IoCapture>,
     #[serde(default, skip_serializing_if = "Hints::is_empty")]
     pub hints: Hints,
     /// Which iteration of the workflow it belongs to. It matters to modes with barriers, not to what is computed.
@@ -44,6 +47,16 @@ pub struct Settings {
     /// Commands for when an attempt begins and ends. They are no part of what the task computes.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub hooks: Vec<Hook>,
+}
+
+/// How much of the reads and writes of a task is recorded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum IoCapture {
+    /// Counters and histograms a file.
+    Count,
+    /// Every read and write too.
+    Trace,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]

@@ -7,7 +7,7 @@ use super::reader::{Reader, list, place};
 use super::request::Asked;
 use super::template::is_identifier;
 use super::{
-    Best, Caching, Checkpoint, ClusterHint, Hook, Iteration, Occasion, Places, Program, Quantity, Retry,
+    Best, Caching, Checkpoint, ClusterHint, Hook, IoCapture, Iteration, Occasion, Places, Program, Quantity, Retry,
     RetryExpression, RetryOn, Settings, Span, Template, Tolerance, expression, keys,
 };
 use crate::diagnostic::{BAD_NAME, BAD_VALUE, CONFLICT, Diagnostic, QUANTITY, did_you_mean};
@@ -44,6 +44,7 @@ pub(super) struct Layer {
     cache: Option<Caching>,
     priority: Option<i32>,
     grace: Option<Duration>,
+    io: Option<Option<IoCapture>>,
     hooks: Option<Vec<Hook>>,
     programs: Option<Vec<String>>,
     site: Option<String>,
@@ -99,6 +100,7 @@ impl Layer {
             }
             "iteration" => self.iteration = iteration(reader, value),
             "grace" => self.grace = duration(reader, name, value),
+            "io" => self.io = io(reader, value),
             "hooks" => self.hooks = Some(hooks(reader, value)),
             "shell" => self.shell = reader.bound_text(value, "`shell`").map(|text| text.into_owned()),
             "container" | "venv" | "conda" => self.software(reader, name, key, value),
@@ -223,6 +225,7 @@ impl Layer {
         set(&mut settings.cache, &self.cache);
         set(&mut settings.priority, &self.priority);
         settings.grace = self.grace.or(settings.grace);
+        set(&mut settings.io, &self.io);
         set(&mut settings.hooks, &self.hooks);
     }
 }
@@ -239,6 +242,24 @@ fn iteration(reader: &mut Reader, node: Node<'_>) -> Option<Iteration> {
                 Diagnostic::error(BAD_VALUE, node.span(), format!("`iteration` cannot be `{text}`"))
                     .help("write a whole number from 0, or the variable of `for:` that counts the iterations"),
             );
+            None
+        }
+    }
+}
+
+/// `count`, `trace`, or `off` for a task among others.
+fn io(reader: &mut Reader, node: Node<'_>) -> Option<Option<IoCapture>> {
+    let text = reader.bound_text(node, "`io`")?;
+    match text.trim() {
+        "count" => Some(Some(IoCapture::Count)),
+        "trace" => Some(Some(IoCapture::Trace)),
+        "off" | "no" | "false" => Some(None),
+        text => {
+            let help = match did_you_mean(text, ["count", "trace", "off"]) {
+                Some(meant) => format!("did you mean `{meant}`?"),
+                None => "write `count` for counters a file, `trace` for every read and write, or `off`".to_owned(),
+            };
+            reader.report(Diagnostic::error(BAD_VALUE, node.span(), format!("`io` cannot be `{text}`")).help(help));
             None
         }
     }

@@ -2,7 +2,8 @@
 
 use super::write::{escaped, quoted, scalar};
 use super::{
-    Best, Caching, Checkpoint, ClusterHint, Hook, Iteration, Occasion, Retry, RetryOn, Settings, Tolerance, Variant,
+    Best, Caching, Checkpoint, ClusterHint, Hook, IoCapture, Iteration, Occasion, Retry, RetryOn, Settings, Tolerance,
+    Variant,
 };
 use crate::resources::Request;
 use crate::units::Bytes;
@@ -58,6 +59,13 @@ pub(super) fn write(out: &mut String, settings: &Settings, indent: usize) {
     }
     if let Some(grace) = settings.grace {
         line("grace", duration(grace));
+    }
+    if let Some(io) = settings.io {
+        let word = match io {
+            IoCapture::Count => "count",
+            IoCapture::Trace => "trace",
+        };
+        line("io", word.to_owned());
     }
     if !environment.programs.is_empty() {
         let names: Vec<&str> = environment.programs.iter().map(|program| program.name.as_str()).collect();

@@ -12,7 +12,7 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 use tulpar_core::ids::{AttemptId, Digest};
-use tulpar_core::job::{Ending, OutputFile, Report};
+use tulpar_core::job::{Ending, IoRecord, OutputFile, Report};
 use tulpar_launch::pilot::inflow::{Arrived, Inflow};
 use tulpar_launch::pilot::lay_checkpoint;
 use tulpar_launch::pilot::message::{Chunk, Ended, Stream};
@@ -81,7 +81,7 @@ impl Dock {
             Stream::Object { digest, size } => Some((*digest, *size)),
         });
         let mut ask = Vec::new();
-        for (digest, size) in outputs.chain(saved).chain(streams) {
+        for (digest, size) in outputs.chain(saved).chain(streams).chain(ended.io) {
             let there = landing.landed.files.contains_key(&digest) || landing.missing.contains(&digest);
             if there || fs::metadata(desk.object(&digest)).is_ok_and(|file| file.len() == size) {
                 continue;
@@ -169,6 +169,7 @@ fn empty(attempt: AttemptId) -> Ended {
         stdout: nothing(),
         stderr: nothing(),
         checkpoint: Vec::new(),
+        io: None,
         contents: Vec::new(),
     }
 }
@@ -182,6 +183,7 @@ impl Landed {
             && self.files.is_empty()
             && ended.report.outputs.is_empty()
             && ended.checkpoint.is_empty()
+            && ended.io.is_none()
             && light(&ended.stdout)
             && light(&ended.stderr)
     }
@@ -200,6 +202,13 @@ impl Landed {
                 .and_then(|()| self.lay_stream(desk, &self.ended.stderr, &folder.join("stderr")));
             if let Err(error) = laid {
                 desk.warn(format!("what attempt {} said could not be kept: {error}", self.ended.attempt));
+            }
+        }
+        if let Some((digest, _)) = &self.ended.io {
+            let laid = fs::create_dir_all(&folder)
+                .and_then(|()| fs::copy(self.path(desk, digest), folder.join(IoRecord::LOG)).map(drop));
+            if let Err(error) = laid {
+                desk.warn(format!("the log of the I/O of attempt {} could not be kept: {error}", self.ended.attempt));
             }
         }
         if !self.ended.checkpoint.is_empty() {

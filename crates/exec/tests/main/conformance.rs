@@ -71,6 +71,7 @@ pub(crate) fn spec(job: u32, line: &str) -> Box<JobSpec> {
         outputs: Vec::new(),
         checkpoint: None,
         limits: Limits { grace: Some(Duration::from_secs(2)), ..Limits::default() },
+        io: None,
         milli_cpus: 1000,
         gpus: Vec::new(),
         cores: Vec::new(),

@@ -9,7 +9,7 @@ use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 use tulpar_core::ids::{AttemptId, Digest};
-use tulpar_core::job::{Ending, Report, Usage};
+use tulpar_core::job::{Ending, IoRecord, Report, Usage};
 
 /// Streams and outputs up to here go with the report.
 const SMALL: u64 = 64 << 10;
@@ -23,6 +23,7 @@ pub(super) struct Measured {
     pub(super) stdout: Stream,
     pub(super) stderr: Stream,
     pub(super) checkpoint: Vec<Saved>,
+    pub(super) io: Option<(Digest, u64)>,
     pub(super) contents: Vec<(Digest, Vec<u8>)>,
     /// Contents that are in the store now.
     pub(super) objects: Vec<(Digest, u64)>,
@@ -46,6 +47,7 @@ pub(super) fn measure(folders: &Folders, attempt: AttemptId, report: &Report, ke
     }
     let mut stream = |name: &str| take_stream(&folder.join(name), &folders.objects, &mut objects);
     let (stdout, stderr) = (stream("stdout"), stream("stderr"));
+    let io = take_log(&folder.join(IoRecord::LOG), &folders.objects, &mut objects);
     let checkpoint = if keeps_state {
         let job = folders.checkpoints.join(attempt.job.0.to_string());
         // Without it the next attempt begins further back, no more.
@@ -53,7 +55,7 @@ pub(super) fn measure(folders: &Folders, attempt: AttemptId, report: &Report, ke
     } else {
         Vec::new()
     };
-    Measured { stdout, stderr, checkpoint, contents, objects }
+    Measured { stdout, stderr, checkpoint, io, contents, objects }
 }
 
 fn take_stream(path: &Path, store: &Path, objects: &mut Vec<(Digest, u64)>) -> Stream {
@@ -78,6 +80,14 @@ fn take_stream(path: &Path, store: &Path, objects: &mut Vec<(Digest, u64)>) -> S
         }
         Err(error) => Stream::Here(format!("tulpar: this output could not be kept: {error}\n").into_bytes()),
     }
+}
+
+/// Without it the run goes on all the same.
+fn take_log(path: &Path, store: &Path, objects: &mut Vec<(Digest, u64)>) -> Option<(Digest, u64)> {
+    let (digest, size) = hash_file(path).ok()?;
+    move_into(store, &digest, path).ok()?;
+    objects.push((digest, size));
+    Some((digest, size))
 }
 
 /// Leaves the beginning and the end.

@@ -153,6 +153,8 @@ pub struct Ended {
     pub stdout: Stream,
     pub stderr: Stream,
     pub checkpoint: Vec<Saved>,
+    /// The log of its reads and writes, where that was asked for.
+    pub io: Option<(Digest, u64)>,
     /// Small outputs come along; others are asked for.
     pub contents: Vec<(Digest, Vec<u8>)>,
 }
@@ -190,6 +192,8 @@ struct EndedHead<R> {
     stdout: Option<(Digest, u64)>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     stderr: Option<(Digest, u64)>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    io: Option<(Digest, u64)>,
 }
 
 impl Message {
@@ -311,6 +315,7 @@ impl Ended {
             contents: self.contents.iter().map(|(digest, _)| *digest).collect(),
             stdout: far(&self.stdout),
             stderr: far(&self.stderr),
+            io: self.io,
         };
         let start = to.len();
         to.extend([0; 4]);
@@ -340,8 +345,8 @@ impl Ended {
         let (stdout, stderr) = (stream(head.stdout)?, stream(head.stderr)?);
         let contents = head.contents.into_iter().map(|digest| Ok((digest, body.bytes()?.to_vec())));
         let contents = contents.collect::<Result<_, BadMessage>>()?;
-        let (attempt, report, checkpoint) = (head.attempt, head.report, head.checkpoint);
-        Ok(Ended { attempt, report, record, stdout, stderr, checkpoint, contents })
+        let (attempt, report, checkpoint, io) = (head.attempt, head.report, head.checkpoint, head.io);
+        Ok(Ended { attempt, report, record, stdout, stderr, checkpoint, io, contents })
     }
 }
 

@@ -59,6 +59,7 @@ fn everything() -> Vec<Message> {
             stdout: Stream::Here(b"said\n".to_vec()),
             stderr: Stream::Object { digest, size: 1 },
             checkpoint: vec![saved],
+            io: Some((digest, 3)),
             contents: vec![(digest, b"x".to_vec())],
         })),
         Message::Kept(vec![attempt(1)]),

@@ -148,6 +148,7 @@ pub(super) fn spec(command: CommandLine) -> JobSpec {
         outputs: Vec::new(),
         checkpoint: None,
         limits: Limits::default(),
+        io: None,
         milli_cpus: 1000,
         gpus: Vec::new(),
         cores: Vec::new(),

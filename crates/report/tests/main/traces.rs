@@ -110,6 +110,7 @@ fn samples_are_counters_of_the_node() {
         input_files: 0,
         input_bytes: 0,
         outputs: Vec::new(),
+        io: None,
     };
     let mut counters = Counters::default();
     counters.note(&record);

@@ -221,5 +221,6 @@ pub(crate) fn record(job: u32, n: u32) -> Record {
         input_files: 12,
         input_bytes: 3456,
         outputs: vec![],
+        io: None,
     }
 }

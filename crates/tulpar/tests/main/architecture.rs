@@ -7,7 +7,7 @@ use std::path::PathBuf;
 const EDGES: [(&str, &[&str]); 12] = [
     ("core", &[]),
     ("sim", &["core"]),
-    ("launch", &["core", "transfer"]),
+    ("launch", &["core", "shim", "transfer"]),
     ("exec", &["core", "launch", "transfer"]),
     ("store", &["core"]),
     ("report", &["core", "trace"]),

@@ -39,8 +39,8 @@ impl Agent {
         for (digest, size) in &measured.objects {
             state.store.note(digest, *size);
         }
-        let Measured { stdout, stderr, checkpoint, contents, .. } = measured;
-        self.tell_end(&mut state, Ended { attempt, report, record, stdout, stderr, checkpoint, contents });
+        let Measured { stdout, stderr, checkpoint, io, contents, .. } = measured;
+        self.tell_end(&mut state, Ended { attempt, report, record, stdout, stderr, checkpoint, io, contents });
         self.start_more(&mut state);
         self.tell_change(state);
     }
@@ -58,6 +58,7 @@ impl Agent {
             stdout: nothing(),
             stderr: nothing(),
             checkpoint: Vec::new(),
+            io: None,
             contents: Vec::new(),
         };
         self.tell_end(state, ended);
@@ -74,8 +75,9 @@ impl Agent {
             Stream::Here(_) => None,
             Stream::Object { digest, .. } => Some(*digest),
         });
+        let log = ended.io.map(|(digest, _)| digest);
         let digests: Vec<Digest> =
-            outputs.chain(saved).chain(streams).filter(|digest| !sent.contains(digest)).collect();
+            outputs.chain(saved).chain(streams).chain(log).filter(|digest| !sent.contains(digest)).collect();
         digests.iter().for_each(|digest| state.store.pin(digest));
         let mut bytes = Vec::new();
         Message::Ended(Box::new(ended)).lay(&mut bytes);

@@ -1,0 +1,61 @@
+//! Records the reads and writes of an attempt that asks for it, and leaves the log beside what it said. That a recording
+//! fails is no reason to fail the attempt: its record says so.
+
+use std::path::Path;
+use tulpar_core::job::{CommandLine, IoRecord, JobSpec};
+use tulpar_core::workflow::IoCapture;
+use tulpar_shim::{Mode, Recording};
+
+use crate::environment::Variables;
+
+/// In the sandbox, because a container sees nothing else that can be written to. Gone before outputs are looked for.
+const FOLDER: &str = ".tulpar-io";
+
+/// A recording that goes on, or why there is none.
+pub(crate) type Capture = Result<Recording, String>;
+
+/// Begins, if the attempt asks for it. A script hands it on to what it runs.
+pub(crate) fn begin(spec: &JobSpec, work: &Path, variables: &mut Variables) -> Option<Capture> {
+    let mode = match spec.io? {
+        IoCapture::Count => Mode::Count,
+        IoCapture::Trace => Mode::Trace,
+    };
+    if spec.script.is_some() {
+        return None;
+    }
+    let recording = match Recording::begin(&work.join(FOLDER), mode, false) {
+        Ok(recording) => recording,
+        Err(error) => return Some(Err(error.to_string())),
+    };
+    let preload = variables.get("LD_PRELOAD").map(std::ffi::OsString::from);
+    for (name, value) in recording.environment(preload.as_deref()) {
+        variables.insert(name.to_owned(), value.to_string_lossy().into_owned());
+    }
+    Some(Ok(recording))
+}
+
+/// Ends, and leaves the log in the folder of the attempt.
+pub(crate) fn finish(capture: Capture, command: &CommandLine, folder: &Path) -> IoRecord {
+    let words = match command {
+        CommandLine::Arguments(words) => words.clone(),
+        CommandLine::Shell { shell, line } => vec![shell.clone(), "-e".into(), "-c".into(), line.clone()],
+    };
+    let ended = capture
+        .and_then(|recording| recording.finish(&words, &folder.join(IoRecord::LOG)).map_err(|error| error.to_string()));
+    match ended {
+        Err(problem) => IoRecord { problem: Some(problem), ..IoRecord::default() },
+        Ok(summary) => IoRecord {
+            log: Some(IoRecord::LOG.to_owned()),
+            problem: (summary.processes == 0)
+                .then(|| "no process could be seen into: is the program linked statically?".to_owned()),
+            processes: summary.processes,
+            files: summary.files,
+            reads: summary.reads,
+            writes: summary.writes,
+            bytes_read: summary.bytes_read,
+            bytes_written: summary.bytes_written,
+            not_seen: summary.unseen,
+            lost: summary.lost,
+        },
+    }
+}
