@@ -3,6 +3,7 @@
 mod it {
     mod scene;
 
+    mod capture;
     mod checkpoints;
     mod containers;
     mod crash;

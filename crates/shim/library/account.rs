@@ -61,11 +61,10 @@ pub(crate) fn transfer<const WAY: usize>(
     let misaligned = buffer & 7 != 0;
     entry.add(entry::MEMORY_NOT_ALIGNED, u64::from(misaligned));
     let alignment = entry.get(entry::FILE_ALIGNMENT);
-    let off = if alignment.is_power_of_two() { offset & (alignment - 1) } else { offset % alignment.max(1) };
-    entry.add(entry::FILE_NOT_ALIGNED, u64::from(off != 0));
-    let last = entry.get(entry::LAST_BYTE + WAY);
-    entry.add(entry::SEQUENTIAL + WAY, u64::from(offset > last));
-    entry.add(entry::CONSECUTIVE + WAY, u64::from(offset == last + 1));
+    entry.add(entry::FILE_NOT_ALIGNED, u64::from(offset & alignment.wrapping_sub(1) != 0));
+    let last = entry.get(entry::LAST_BYTE + WAY * entry::WAY);
+    entry.add(entry::SEQUENTIAL + WAY * entry::WAY, u64::from(offset > last));
+    entry.add(entry::CONSECUTIVE + WAY * entry::WAY, u64::from(offset == last + 1));
     if offset > last + 1 && last != 0 {
         common(entry, entry::STRIDES_AT, offset - last - 1);
     }
@@ -75,8 +74,7 @@ pub(crate) fn transfer<const WAY: usize>(
         entry.add(entry::RW_SWITCHES, u64::from(before != 0));
         entry.set(entry::LAST_OPERATION, this);
     }
-    let sizes = if WAY == READ { entry::SIZES_AT } else { entry::WRITE_SIZES_AT };
-    entry.add(sizes + bucket(size), 1);
+    entry.add(entry::SIZES_AT + WAY * entry::WAY + bucket(size), 1);
     common(entry, entry::ACCESSES_AT, size);
     finish::<WAY>(entry, offset, size, start, end);
     lock::release(entry.lock());
@@ -88,23 +86,23 @@ pub(crate) fn transfer<const WAY: usize>(
 /// What reads and writes of descriptors and of streams have in common. The entry is locked.
 #[inline(always)]
 fn finish<const WAY: usize>(entry: Entry, offset: u64, size: u64, start: u64, end: u64) {
-    entry.add(entry::CALLS + WAY, 1);
-    entry.add(entry::BYTES + WAY, size);
+    entry.add(entry::CALLS + WAY * entry::WAY, 1);
+    entry.add(entry::BYTES + WAY * entry::WAY, size);
     let last = (offset + size).saturating_sub(1);
-    if last > entry.get(entry::MAX_BYTE + WAY) {
-        entry.set(entry::MAX_BYTE + WAY, last);
+    if last > entry.get(entry::MAX_BYTE + WAY * entry::WAY) {
+        entry.set(entry::MAX_BYTE + WAY * entry::WAY, last);
     }
-    entry.set(entry::LAST_BYTE + WAY, last);
+    entry.set(entry::LAST_BYTE + WAY * entry::WAY, last);
     let took = end.saturating_sub(start);
-    entry.add(entry::TIME + WAY, took);
-    if took > entry.get(entry::MAX_TIME + WAY) {
-        entry.set(entry::MAX_TIME + WAY, took);
-        entry.set(entry::MAX_TIME_SIZE + WAY, size);
+    entry.add(entry::TIME + WAY * entry::WAY, took);
+    if took > entry.get(entry::MAX_TIME + WAY * entry::WAY) {
+        entry.set(entry::MAX_TIME + WAY * entry::WAY, took);
+        entry.set(entry::MAX_TIME_SIZE + WAY * entry::WAY, size);
     }
-    if entry.get(entry::FIRST_START + WAY) == 0 {
-        entry.set(entry::FIRST_START + WAY, start);
+    if entry.get(entry::FIRST_START + WAY * entry::WAY) == 0 {
+        entry.set(entry::FIRST_START + WAY * entry::WAY, start);
     }
-    entry.set(entry::LAST_END + WAY, end);
+    entry.set(entry::LAST_END + WAY * entry::WAY, end);
 }
 
 /// Upper bounds of the buckets: 100, 1 K, 10 K, 100 K, 1 M, 4 M, 10 M, 100 M, 1 G.

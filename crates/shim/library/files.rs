@@ -275,13 +275,18 @@ pub(crate) fn opened(number: i32, path: Option<Path>, kind: u64) -> Option<Entry
         match system::Status::of_descriptor(number) {
             Some(status) if !status.is_regular() => unit = IGNORED,
             status => {
-                let block = status.map_or(4096, |status| u64::from(status.block.max(1)));
+                let block = status.as_ref().map_or(4096, alignment);
                 Entry::at(unit).set(entry::FILE_ALIGNMENT, block);
             }
         }
     }
     slot(descriptor, kind).store(unit, Ordering::Relaxed);
     (unit != 0 && unit != IGNORED).then(|| Entry::at(unit))
+}
+
+/// A power of two, so that a mask is enough to look at an offset.
+fn alignment(status: &system::Status) -> u64 {
+    u64::from(status.block.max(1)).next_power_of_two()
 }
 
 fn slot(descriptor: &Descriptor, kind: u64) -> &AtomicU32 {
@@ -304,7 +309,7 @@ pub(crate) fn resolve(number: i32, kind: u64) -> u32 {
             return IGNORED;
         }
         if unit != IGNORED {
-            Entry::at(unit).set(entry::FILE_ALIGNMENT, u64::from(status.block.max(1)));
+            Entry::at(unit).set(entry::FILE_ALIGNMENT, alignment(&status));
             descriptor.position.store(system::position(number), Ordering::Relaxed);
         }
     }

@@ -58,32 +58,63 @@ pub mod entry {
     pub const COMMON: usize = 4;
     pub const BUCKETS: usize = 10;
 
+    // What a read touches lies together: a line of the cache for all calls, three for reads, three for writes, one for
+    // sizes.
     positions! {
         // Kind, and units of the whole entry above bit 32. Written last: 0 is an entry that was not finished.
-        KIND LOCK NAME_LENGTH
-        OPENS FILENOS DUPS SEEKS STATS MMAPS FSYNCS FDSYNCS RENAME_SOURCES RENAME_TARGETS
-        FLUSHES FDOPENS
-        MODE MEMORY_NOT_ALIGNED FILE_NOT_ALIGNED FILE_ALIGNMENT RW_SWITCHES
-        // Reads, then writes.
-        CALLS WRITE_CALLS
-        BYTES WRITE_BYTES
-        MAX_BYTE WRITE_MAX_BYTE
-        CONSECUTIVE WRITE_CONSECUTIVE
-        SEQUENTIAL WRITE_SEQUENTIAL
-        TIME WRITE_TIME
-        MAX_TIME WRITE_MAX_TIME
-        MAX_TIME_SIZE WRITE_MAX_TIME_SIZE
-        FIRST_START WRITE_FIRST_START
-        LAST_END WRITE_LAST_END
-        META_TIME OPEN_START OPEN_END CLOSE_START CLOSE_END
-        // Of the process, not of the file: where the last read and write ended, and which was last (1, 2).
-        LAST_BYTE WRITE_LAST_BYTE LAST_OPERATION
+        KIND LOCK NAME_LENGTH FILE_ALIGNMENT
+        // Which call was last: 1 a read, 2 a write.
+        LAST_OPERATION
+        MEMORY_NOT_ALIGNED FILE_NOT_ALIGNED RW_SWITCHES
+        // Of reads; those of writes follow at a distance.
+        CALLS BYTES MAX_BYTE CONSECUTIVE SEQUENTIAL TIME MAX_TIME LAST_BYTE
+        LAST_END FIRST_START MAX_TIME_SIZE
         SIZES_AT
     }
-    pub const WRITE_SIZES_AT: usize = SIZES_AT + BUCKETS;
-    pub const ACCESSES_AT: usize = WRITE_SIZES_AT + BUCKETS;
+    /// How far the words of writes are behind those of reads.
+    pub const WAY: usize = 24;
+    pub const WRITE_CALLS: usize = CALLS + WAY;
+    pub const WRITE_BYTES: usize = BYTES + WAY;
+    pub const WRITE_MAX_BYTE: usize = MAX_BYTE + WAY;
+    pub const WRITE_CONSECUTIVE: usize = CONSECUTIVE + WAY;
+    pub const WRITE_SEQUENTIAL: usize = SEQUENTIAL + WAY;
+    pub const WRITE_TIME: usize = TIME + WAY;
+    pub const WRITE_MAX_TIME: usize = MAX_TIME + WAY;
+    pub const WRITE_LAST_BYTE: usize = LAST_BYTE + WAY;
+    pub const WRITE_LAST_END: usize = LAST_END + WAY;
+    pub const WRITE_FIRST_START: usize = FIRST_START + WAY;
+    pub const WRITE_MAX_TIME_SIZE: usize = MAX_TIME_SIZE + WAY;
+    pub const WRITE_SIZES_AT: usize = SIZES_AT + WAY;
+    pub const ACCESSES_AT: usize = CALLS + 2 * WAY;
     pub const STRIDES_AT: usize = ACCESSES_AT + 2 * COMMON;
-    pub const WORDS: usize = STRIDES_AT + 2 * COMMON;
+
+    mod rare {
+        positions! {
+            OPENS FILENOS DUPS SEEKS STATS MMAPS FSYNCS FDSYNCS RENAME_SOURCES RENAME_TARGETS FLUSHES FDOPENS MODE
+            META_TIME OPEN_START OPEN_END CLOSE_START CLOSE_END
+            COUNT
+        }
+    }
+    const RARE_AT: usize = STRIDES_AT + 2 * COMMON;
+    pub const OPENS: usize = RARE_AT + rare::OPENS;
+    pub const FILENOS: usize = RARE_AT + rare::FILENOS;
+    pub const DUPS: usize = RARE_AT + rare::DUPS;
+    pub const SEEKS: usize = RARE_AT + rare::SEEKS;
+    pub const STATS: usize = RARE_AT + rare::STATS;
+    pub const MMAPS: usize = RARE_AT + rare::MMAPS;
+    pub const FSYNCS: usize = RARE_AT + rare::FSYNCS;
+    pub const FDSYNCS: usize = RARE_AT + rare::FDSYNCS;
+    pub const RENAME_SOURCES: usize = RARE_AT + rare::RENAME_SOURCES;
+    pub const RENAME_TARGETS: usize = RARE_AT + rare::RENAME_TARGETS;
+    pub const FLUSHES: usize = RARE_AT + rare::FLUSHES;
+    pub const FDOPENS: usize = RARE_AT + rare::FDOPENS;
+    pub const MODE: usize = RARE_AT + rare::MODE;
+    pub const META_TIME: usize = RARE_AT + rare::META_TIME;
+    pub const OPEN_START: usize = RARE_AT + rare::OPEN_START;
+    pub const OPEN_END: usize = RARE_AT + rare::OPEN_END;
+    pub const CLOSE_START: usize = RARE_AT + rare::CLOSE_START;
+    pub const CLOSE_END: usize = RARE_AT + rare::CLOSE_END;
+    pub const WORDS: usize = RARE_AT + rare::COUNT;
 }
 
 /// Words of a segment.

@@ -67,7 +67,7 @@ impl Arena {
             let mut path = [0u8; PATH];
             self.path(&mut path);
             // SAFETY: the range was reserved for this file alone.
-            good = unsafe { system::lengthen(path.as_ptr(), base.add(mapped), mapped, target) };
+            good = unsafe { system::lengthen(path.as_ptr(), base.add(mapped), mapped, target, mapped > STEP) };
             if good {
                 self.mapped.store(target, Ordering::Release);
                 if mapped > KEPT {

@@ -60,6 +60,7 @@ const PROT_READ_WRITE: usize = 3;
 const MAP_SHARED: usize = 1;
 const MAP_PRIVATE: usize = 2;
 const MAP_FIXED: usize = 0x10;
+const MAP_POPULATE: usize = 0x8000;
 const MAP_ANONYMOUS: usize = 0x20;
 const MAP_NORESERVE: usize = 0x4000;
 const MADV_DONTNEED: usize = 4;
@@ -217,8 +218,8 @@ pub(crate) unsafe fn forget(at: *mut u8, bytes: usize) {
 }
 
 /// Lengthens a file by blocks that exist, and shows them at an address. Writing into a mapped hole of a full disk would
-/// kill the program.
-pub(crate) unsafe fn lengthen(path: *const u8, at: *mut u8, from: usize, to: usize) -> bool {
+/// kill the program. `at_once` readies all of it: what will surely be written is cheaper together than page by page.
+pub(crate) unsafe fn lengthen(path: *const u8, at: *mut u8, from: usize, to: usize, at_once: bool) -> bool {
     let mut limits = [0u64; 2];
     // Beyond its limit of file sizes a program gets a signal.
     if unsafe { call(numbers::PRLIMIT, [0, RLIMIT_FSIZE, 0, limits.as_mut_ptr() as usize, 0, 0]) } == 0
@@ -241,7 +242,7 @@ pub(crate) unsafe fn lengthen(path: *const u8, at: *mut u8, from: usize, to: usi
             at += 4096;
         }
     }
-    let flags = MAP_SHARED | MAP_FIXED;
+    let flags = MAP_SHARED | MAP_FIXED | if at_once { MAP_POPULATE } else { 0 };
     let shown = good >= 0
         && !address(unsafe { call(numbers::MMAP, [at as usize, to - from, PROT_READ_WRITE, flags, descriptor, from]) })
             .is_null();

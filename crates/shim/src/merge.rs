@@ -271,7 +271,7 @@ fn write_records<W: io::Write>(region: &mut Region<'_, W>, kind: u64, rank: i64,
 
 /// Adds an entry to another of the same file.
 fn add(held: &mut Words, more: &Words) {
-    const LARGEST: [usize; 9] = [
+    const LARGEST: [usize; 8] = [
         entry::MAX_BYTE,
         entry::WRITE_MAX_BYTE,
         entry::LAST_END,
@@ -280,7 +280,6 @@ fn add(held: &mut Words, more: &Words) {
         entry::CLOSE_END,
         entry::MODE,
         entry::FILE_ALIGNMENT,
-        entry::KIND,
     ];
     const FIRST: [usize; 4] = [entry::FIRST_START, entry::WRITE_FIRST_START, entry::OPEN_START, entry::CLOSE_START];
     for (time, size) in [(entry::MAX_TIME, entry::MAX_TIME_SIZE), (entry::WRITE_MAX_TIME, entry::WRITE_MAX_TIME_SIZE)] {
@@ -302,7 +301,12 @@ fn add(held: &mut Words, more: &Words) {
             (held[at + 2 * index], held[at + 2 * index + 1]) = (value, count);
         }
     }
-    for position in entry::OPENS..entry::ACCESSES_AT {
+    // What belongs to an entry and not to its file, and what was added above.
+    const APART: [usize; 6] =
+        [entry::KIND, entry::LOCK, entry::NAME_LENGTH, entry::LAST_OPERATION, entry::LAST_BYTE, entry::WRITE_LAST_BYTE];
+    for position in (0..entry::WORDS).filter(|position| {
+        !APART.contains(position) && !(entry::ACCESSES_AT..entry::STRIDES_AT + 2 * entry::COMMON).contains(position)
+    }) {
         let (old, new) = (held[position], more[position]);
         held[position] = if LARGEST.contains(&position) {
             old.max(new)

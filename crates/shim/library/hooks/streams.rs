@@ -51,10 +51,10 @@ unsafe fn moved_one<const WAY: usize>(stream: Stream, result: c_int) {
         let position = descriptor.position.load(Ordering::Relaxed);
         descriptor.position.store(position + 1, Ordering::Relaxed);
         account::change(Entry::at(unit), |entry| {
-            entry.add(entry::CALLS + WAY, 1);
-            entry.add(entry::BYTES + WAY, 1);
-            if position > entry.get(entry::MAX_BYTE + WAY) {
-                entry.set(entry::MAX_BYTE + WAY, position);
+            entry.add(entry::CALLS + WAY * entry::WAY, 1);
+            entry.add(entry::BYTES + WAY * entry::WAY, 1);
+            if position > entry.get(entry::MAX_BYTE + WAY * entry::WAY) {
+                entry.set(entry::MAX_BYTE + WAY * entry::WAY, position);
             }
         });
     }
