@@ -113,3 +113,47 @@ fn what_is_no_log_is_refused_with_what_to_do() {
     let said = scene.tulpar("io report other.darshan job.darshan").done();
     assert!(said.err.contains("warning: other.darshan"), "{said}");
 }
+
+#[test]
+fn a_command_is_recorded_with_its_own_exit_code_and_streams_and_its_log_is_explained() {
+    let scene = scene();
+    scene.write("work.sh", "cat logs/later.darshan > out\necho said\nexit 3\n");
+    let said = scene.tulpar("io record --no-darshan --trace -o own.darshan sh work.sh");
+    assert_eq!((said.code, said.out.as_str()), (Some(3), "said\n"), "{said}");
+    assert!(said.err.contains("`tulpar io report own.darshan` says what it means"), "{said}");
+    let text = scene.tulpar("io report own.darshan --json").done().out;
+    let json: serde_json::Value = serde_json::from_str(&text).unwrap();
+    let size = std::fs::metadata(scene.path("out")).unwrap().len();
+    assert_eq!(json[0]["bytes_written"].as_u64(), Some(size), "{text}");
+    let said = scene.tulpar("io record --no-darshan nowhere/to/be/found");
+    assert_eq!(said.code, Some(2), "{said}");
+}
+
+#[test]
+fn a_task_that_asks_for_it_leaves_its_log_beside_what_it_printed() {
+    let scene = Scene::new(
+        "workflow: io\ntasks:\n  make: {io: trace, out: {data: data.bin}, run: head -c 100000 /dev/zero > data.bin}\n  \
+         use: {in: [data], io: count, run: cat {data}}\n  without: {run: echo x}\n",
+    );
+    scene.tulpar("run").done();
+    let run = std::fs::read_dir(scene.path(".tulpar/runs")).unwrap().flatten().next().unwrap().path();
+    let records = std::fs::read_to_string(run.join("records.jsonl")).unwrap();
+    let mut sums: Vec<(String, Option<u64>, Option<u64>)> = records
+        .lines()
+        .map(|line| serde_json::from_str::<serde_json::Value>(line).unwrap())
+        .map(|record| {
+            let io = &record["io"];
+            (record["name"].as_str().unwrap().to_owned(), io["bytes_read"].as_u64(), io["bytes_written"].as_u64())
+        })
+        .collect();
+    sums.sort();
+    let sums: Vec<_> = sums.iter().map(|(name, read, written)| (name.as_str(), *read, *written)).collect();
+    // What the second prints goes into a file too.
+    assert_eq!(
+        sums,
+        [("make", Some(0), Some(100_000)), ("use", Some(100_000), Some(100_000)), ("without", None, None)]
+    );
+    let wrong = Scene::new("workflow: io\ntasks:\n  make: {io: tracing, run: echo}\n").tulpar("check");
+    assert_eq!(wrong.code, Some(2));
+    assert!(wrong.err.contains("`io` cannot be `tracing`") && wrong.err.contains("did you mean `trace`?"), "{wrong}");
+}
