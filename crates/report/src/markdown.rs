@@ -1,5 +1,6 @@
 //! Runs as Markdown whose tables are also readable as they stand, on a terminal.
 
+use crate::io::tasks;
 use crate::scenario::Document;
 use crate::words::{self, Table};
 use crate::{efficiency, spent, tables};
@@ -44,6 +45,11 @@ pub fn markdown(document: &Document) -> String {
             text.push_str("\n## Asked for and used\n\n");
             long_table(&mut text, efficiency);
             text.push_str(&format!("\n{}\n", efficiency::RULE));
+        }
+        if let Some(traced) = tasks::table(&run.facts.io) {
+            text.push_str(&format!("\n## {}\n\n", tasks::TITLE));
+            long_table(&mut text, traced);
+            text.push_str(&format!("\n{}\n", tasks::RULE));
         }
         let spent = spent::sentences(&run.spent);
         if !spent.is_empty() {

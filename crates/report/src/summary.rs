@@ -39,6 +39,9 @@ pub struct RunFacts {
     /// The energy of the machine while the run was driven, where that was recorded.
     #[serde(skip)]
     pub joules: Option<f64>,
+    /// Of tasks whose I/O was traced.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub io: Vec<crate::io::TaskIo>,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize)]

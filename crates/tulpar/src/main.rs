@@ -30,6 +30,7 @@ mod settings;
 mod simulation;
 mod stop;
 mod stores;
+mod traced;
 mod trial;
 mod used;
 mod verbs;

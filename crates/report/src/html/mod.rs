@@ -5,6 +5,7 @@ mod textures;
 
 use crate::bars::{Bar, Bars};
 use crate::chart::Chart;
+use crate::io::tasks;
 use crate::markdown::{MOST_ROWS, MOST_TRANSFERS};
 use crate::scenario::Document;
 use crate::summary::RunReport;
@@ -118,6 +119,11 @@ fn section(html: &mut String, run: &RunReport) {
         html.push_str("<h2>Asked for and used</h2>\n");
         long_table(html, efficiency);
         let _ = writeln!(html, "<p class=\"notes\">{}</p>", escape(efficiency::RULE));
+    }
+    if let Some(traced) = tasks::table(&run.facts.io) {
+        let _ = writeln!(html, "<h2>{}</h2>", tasks::TITLE);
+        long_table(html, traced);
+        let _ = writeln!(html, "<p class=\"notes\">{}</p>", escape(tasks::RULE));
     }
     let spent = spent::sentences(&run.spent);
     if !spent.is_empty() {

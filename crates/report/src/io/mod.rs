@@ -5,8 +5,10 @@ mod heat;
 mod lanes;
 mod page;
 mod sizes;
+pub(crate) mod tasks;
 mod text;
 mod words;
 
 pub use page::page;
+pub use tasks::{TaskFinding, TaskIo};
 pub use text::{comparison, text};

@@ -3,7 +3,7 @@
 use crate::failure::{Exit, Failure};
 use crate::replay::{self, Replayed, Standing};
 use crate::reporting::{ReportArguments, StatsArguments};
-use crate::{earlier, energy, print, view};
+use crate::{earlier, energy, print, traced, view};
 use std::collections::BTreeMap;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
@@ -166,7 +166,8 @@ fn put_together(
     let graph = replayed.engine.graph();
     let images = earlier::image_sizes(project, graph.plan());
     let joules = energy::recorded(&replayed.folder);
-    let facts = RunFacts { images, joules, rates: rates.clone(), ..facts(replayed) };
+    let io = traced::tasks(replayed)?;
+    let facts = RunFacts { images, joules, rates: rates.clone(), io, ..facts(replayed) };
     Ok(tulpar_report::report(facts, graph, timeline, gathered, forecast, now))
 }
 

@@ -315,12 +315,16 @@ function data(body, run) {
 function advice(body, run) {
   return reported(body, run, (report) => {
     const sets = report.efficiency ?? [];
-    if (sets.length === 0) return [h('h2', null, 'Asked for and used'), h('p', { class: 'soft' }, 'Nothing has ended yet.')];
+    const traced = (report.io ?? []).slice(0, 100);
+    const io = traced.length === 0 ? [] : [h('h2', null, 'I/O of tasks'),
+      plain(['task', 'found', 'run time', 'in I/O', 'read', 'written', 'requests'], traced.map((task) => [task.task, task.findings.map((one) => h('div', null, `${one.code} ${one.title}`)), seconds(task.run_seconds), task.io_seconds == null ? '' : seconds(task.io_seconds), bytes(task.bytes_read), bytes(task.bytes_written), number(task.requests)])),
+      h('p', { class: 'soft small' }, 'Each moment in I/O counts once; ', h('code', null, 'tulpar io report'), ' on the log of a task says more: io.darshan, beside what the attempt printed.')];
+    if (sets.length === 0 && io.length === 0) return [h('h2', null, 'Asked for and used'), h('p', { class: 'soft' }, 'Nothing has ended yet.')];
     const pair = (asked, used, words) => (used == null ? (asked == null ? '' : `${words(asked)} asked`) : asked == null ? words(used) : `${words(used)} of ${words(asked)}`);
     const some = (value) => String(Number(value.toPrecision(2)));
     return [h('h2', null, 'Asked for and used'),
       plain(['task set', 'write next time', 'cores', 'memory at most', 'GPUs', 'longest', 'tasks'], sets.map((set) => [set.task_set, set.next?.length ? h('code', null, set.next.join(', ')) : h('span', { class: 'soft' }, 'as it is'), pair(set.cpus_asked, set.cpus_used, some), pair(set.memory_asked, set.memory_used, bytes), set.gpus_asked > 0 ? pair(set.gpus_asked, set.gpus_used, some) : '', pair(set.time_asked, set.time_used, seconds), number(set.tasks)])),
-      h('p', { class: 'soft small' }, 'From this run alone, with a margin; ', h('code', null, `tulpar report ${run.run}`), ' says more.')];
+      h('p', { class: 'soft small' }, 'From this run alone, with a margin; ', h('code', null, `tulpar report ${run.run}`), ' says more.'), ...io];
   });
 }
 
