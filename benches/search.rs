@@ -130,6 +130,9 @@ fn overhead(peer: Option<&serde_json::Value>) {
         }
         println!("  {sampler:<8} near trial {trials:<6} {each:>8.3}");
     }
+    let begun = processor_seconds();
+    best(problem, "tpe", 0, 10_000, 1000);
+    println!("  tpe, 10,000 trials, 1000 at once {:>10.3} each", (processor_seconds() - begun) * 1000.0 / 10_000.0);
     if let Some(theirs) = peer.and_then(|peer| peer["ms"].as_f64()) {
         println!("  Optuna tpe near trial 1000 {theirs:>8.3}   ({:.0} times ours)", theirs / ours);
     }
@@ -145,7 +148,7 @@ fn processor_seconds() -> f64 {
 
 fn parallel() {
     const BUDGET: u32 = 192;
-    println!("best of {BUDGET} trials with 1, 8 and 64 at once, median over {SEEDS} seeds; rounds of waiting");
+    println!("best of {BUDGET} trials with 1, 8 and 64 at once, median over {SEEDS} seeds");
     println!("  {:<20} {:<8} {:>10} {:>10} {:>10}", "", "", "1", "8", "64");
     for problem in &PROBLEMS[..3] {
         for sampler in ["tpe", "gp", "random"] {

@@ -95,6 +95,8 @@ pub enum StudyError {
     NotPaused { number: u32 },
     #[error("trial {number} gave {given} values for {objectives} objectives")]
     ValueCount { number: u32, given: usize, objectives: usize },
+    #[error("the point is not one of this space; was the space changed after the trial was recorded?")]
+    BadPoint,
     #[error(transparent)]
     Space(#[from] SpaceError),
     #[error("a study of trials {known} cannot have ended trial {number}")]
@@ -278,7 +280,7 @@ impl Study {
         if !self.settings.space.contains(&point) {
             // Says what is wrong where it can be said in the words of the space.
             self.settings.space.point(&self.settings.space.values(&point))?;
-            return Err(StudyError::Space(SpaceError::Empty));
+            return Err(StudyError::BadPoint);
         }
         let number = self.trials.len() as u32;
         self.note_begin(Trial::new(number, point, origin));
@@ -317,7 +319,8 @@ impl Study {
         let direction = self.settings.objectives[0].direction;
         let trial = self.open(number)?;
         if !value.is_finite() {
-            return Ok(Decision::Prune);
+            // What has diverged does not come back.
+            return Ok(if self.settings.pruner == Pruner::None { Decision::Continue } else { Decision::Prune });
         }
         match trial.reports.binary_search_by_key(&step, |(step, _)| *step) {
             Ok(at) => trial.reports[at].1 = value,

@@ -45,6 +45,17 @@ fn nothing_is_pruned_before_enough_are_complete_or_while_warming_up() {
 }
 
 #[test]
+fn what_has_diverged_is_pruned_where_pruning_is_wanted() {
+    let mut study = pruned_study("median".parse().unwrap());
+    let (number, _) = started(&mut study);
+    assert_eq!(study.report(number, 1, f64::NAN), Ok(Decision::Prune));
+    let mut study = pruned_study(Pruner::None);
+    let (number, _) = started(&mut study);
+    assert_eq!(study.report(number, 1, f64::NAN), Ok(Decision::Continue));
+    assert!(study.trial(number).unwrap().reports.is_empty());
+}
+
+#[test]
 fn a_percentile_is_stricter_than_the_median() {
     let mut study =
         pruned_study(Pruner::Percentile { percent: 25.0, ladder: Ladder { startup: 1, ..Ladder::default() } });

@@ -73,6 +73,18 @@ fn starting_points_come_first_and_are_checked() {
 }
 
 #[test]
+fn a_recorded_point_of_another_space_is_refused() {
+    let mut study = study(&["x=float(0,1)", "n=int(1,3)"], "tpe", 0);
+    let error =
+        |study: &mut Study, point: Vec<Option<f64>>| study.begin(point, Origin::Sampled).unwrap_err().to_string();
+    assert_eq!(error(&mut study, vec![Some(2.0), Some(1.0)]), "`x` = 2: it lies between 0 and 1");
+    assert_eq!(
+        error(&mut study, vec![Some(0.5), Some(1.0), None]),
+        "the point is not one of this space; was the space changed after the trial was recorded?"
+    );
+}
+
+#[test]
 fn trials_of_others_count_and_can_be_the_best() {
     let mut study = study(&["x=float(0,1)"], "tpe", 0);
     run(&mut study, 12);
