@@ -222,6 +222,12 @@ pub enum Event {
         set: SetId,
         tasks: u32,
     },
+    /// A trial of a search got its parameters.
+    Asked {
+        job: JobId,
+        values: tulpar_hpo::Values,
+        origin: tulpar_hpo::Origin,
+    },
     /// A node that comes and goes is there, or no longer.
     Node {
         node: NodeId,
@@ -273,6 +279,8 @@ pub enum Because {
     Condition,
     /// Not needed for what was asked with `--until`.
     NotWanted,
+    /// The search has nothing more to try.
+    Exhausted,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]

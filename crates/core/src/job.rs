@@ -55,6 +55,9 @@ pub struct JobSpec {
     /// More than one command: files to be pulled and pushed, several tasks, or work on files alone.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub script: Option<Box<Script>>,
+    /// The numbers that it must say, as a trial of a search; intermediate ones are of the first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub objectives: Vec<String>,
 }
 
 /// What a job does beside, or instead of, running its command.
@@ -122,6 +125,8 @@ pub enum Source {
     Object,
     /// A copy at a staging site.
     Remote(String),
+    /// These words, written where they are needed.
+    Text(Arc<str>),
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -288,6 +293,19 @@ pub struct Report {
     /// What a script did, member by member and transfer by transfer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub script: Option<Box<ScriptReport>>,
+    /// The numbers that a trial said.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub told: Option<Box<Told>>,
+}
+
+/// What a trial of a search said of itself.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Told {
+    /// The last number for each objective.
+    pub values: BTreeMap<String, f64>,
+    /// Numbers on the way, of the first objective, by step.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub steps: Vec<(u64, f64)>,
 }
 
 /// What a script did, as far as it came.

@@ -125,7 +125,7 @@ fn number(text: &str) -> Option<(u64, &str)> {
 }
 
 /// Every kind that this Tulpar knows, as the journal spells it.
-pub const KINDS: [&str; 19] = [
+pub const KINDS: [&str; 20] = [
     "run_started",
     "run_resumed",
     "missed",
@@ -141,6 +141,7 @@ pub const KINDS: [&str; 19] = [
     "skipped",
     "cancelled",
     "grafted",
+    "asked",
     "node",
     "ordered",
     "stopping",
@@ -166,6 +167,7 @@ impl Event {
             Event::Skipped { .. } => "skipped",
             Event::Cancelled { .. } => "cancelled",
             Event::Grafted { .. } => "grafted",
+            Event::Asked { .. } => "asked",
             Event::Node { .. } => "node",
             Event::Ordered { .. } => "ordered",
             Event::Stopping { .. } => "stopping",
@@ -194,6 +196,7 @@ impl Event {
             | Event::Due { job }
             | Event::Failed { job, .. }
             | Event::Skipped { job, .. }
+            | Event::Asked { job, .. }
             | Event::Cancelled { job } => Some(*job),
             _ => self.attempt().map(|attempt| attempt.job),
         }

@@ -325,7 +325,7 @@ impl Builder<'_> {
             .iter()
             .map(|task| {
                 let made = task.inputs.iter().filter_map(|input| match input.source {
-                    FileSource::Output { task, .. } => Some(task),
+                    FileSource::Output { task, .. } | FileSource::Search { task, .. } => Some(task),
                     FileSource::Data(_) | FileSource::Latest { .. } => None,
                 });
                 made.collect()

@@ -67,6 +67,9 @@ impl Engine {
                     self.hold(attempt.job, live, false);
                 }
                 if report.ending.is_success() {
+                    if let Some(told) = &report.told {
+                        self.graph.end_trial(attempt.job, Ok(told));
+                    }
                     self.tries.remove(&attempt.job);
                     if live.is_some_and(|live| live.variant == 0) {
                         self.learn(attempt.job, report.usage.wall_us);
@@ -85,6 +88,7 @@ impl Engine {
             }
             Event::Failed { job, .. } => {
                 let set = self.graph.set_of(*job);
+                self.graph.end_trial(*job, Err(self.why_failed(*job)));
                 self.sets[set.index()].failed += 1;
                 let excused = self.tolerates(set);
                 self.excused[job.index()] = excused;
@@ -95,7 +99,7 @@ impl Engine {
             }
             Event::Skipped { job, because } => {
                 let excused = match because {
-                    Because::Condition | Because::NotWanted => true,
+                    Because::Condition | Because::NotWanted | Because::Exhausted => true,
                     Because::Upstream(cause) => self.excused[cause.index()],
                 };
                 self.excused[job.index()] = excused;
@@ -104,9 +108,14 @@ impl Engine {
             }
             Event::Cancelled { job } => {
                 self.cancellations += 1;
+                self.graph.end_trial(*job, Err("it was cancelled".into()));
                 self.settle(*job, State::Cancelled, Settled::Bad);
             }
             Event::Grafted { set, .. } => self.graft(*set),
+            Event::Asked { job, values, origin } => {
+                self.graph.begin_trial(*job, values, *origin);
+                self.one_less(*job);
+            }
             Event::Ordered { chosen, .. } => self.go(*chosen),
             Event::Stopping { how } => self.stopping = Some(*how),
             Event::RunEnded { outcome } => {
@@ -293,7 +302,8 @@ impl Engine {
     /// A forced task does not read the cache, but what it makes may be reused later. What depends on when it was started
     /// is nobody else's result.
     pub(super) fn cacheable(&self, set: SetId) -> bool {
-        self.plan().task(set).settings.cache != Caching::Off && !self.graph.takes_latest(set)
+        let task = self.plan().task(set);
+        task.settings.cache != Caching::Off && !self.graph.takes_latest(set) && task.search().is_none()
     }
 
     fn doom_gate(&mut self, gate: u32, cause: JobId) {
@@ -314,7 +324,8 @@ impl Engine {
     fn tolerates(&self, set: SetId) -> bool {
         let progress = &self.sets[set.index()];
         match self.plan().task(set).settings.tolerate {
-            Tolerance::None => false,
+            // A search learns from what failed too, and goes on without it.
+            Tolerance::None => self.plan().task(set).search().is_some(),
             Tolerance::Tasks(allowed) => progress.failed <= allowed,
             Tolerance::Percent(percent) => {
                 u64::from(progress.failed) * 100 <= u64::from(percent) * u64::from(progress.counts.total())
@@ -460,6 +471,12 @@ impl Engine {
         self.restage();
         for job in 0..self.states.len() {
             self.unmet[job] = self.graph.waits(Target::Job(JobId::from(job)));
+        }
+        for set in self.graph.searches().collect::<Vec<_>>() {
+            let asked = self.graph.asked(set) as usize;
+            for job in self.graph.jobs_of(set).into_iter().flatten().take(asked) {
+                self.unmet[job.index()] -= 1;
+            }
         }
         for gate in 0..self.gate_unmet.len() {
             self.gate_unmet[gate] = self.graph.waits(Target::Gate(gate as u32));

@@ -16,6 +16,7 @@ mod reserve;
 mod retry;
 mod rollout;
 mod schedule;
+mod searches;
 mod stages;
 mod step;
 mod suitability;

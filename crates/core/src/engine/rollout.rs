@@ -194,7 +194,8 @@ impl Engine {
                 let usage = Usage { wall_us: 0, ..Usage::default() };
                 let ending = Ending::Exit(0);
                 let (outputs, stderr_tail) = (Vec::new(), String::new());
-                let report = Report { ending, started: end, ended: end, usage, outputs, stderr_tail, script: None };
+                let (script, told) = (None, None);
+                let report = Report { ending, started: end, ended: end, usage, outputs, stderr_tail, script, told };
                 inputs.push(Input::Ended { attempt, report: Box::new(report) });
             }
             if inputs.is_empty() {

@@ -282,6 +282,7 @@ impl Engine {
             outputs: Vec::new(),
             stderr_tail: String::new(),
             script: None,
+            told: None,
         };
         self.ended(now, attempt, Box::new(report), step);
     }

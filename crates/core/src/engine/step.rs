@@ -216,7 +216,7 @@ impl Engine {
         if self.stopping.is_none() && !self.live.is_empty() && self.interrupt_at().is_some_and(|at| at <= now) {
             self.stop(now, Stopping::Interrupt, step);
         }
-        if self.stopping.is_none() {
+        while self.stopping.is_none() {
             loop {
                 self.grafts(now, step);
                 self.looks(now, step);
@@ -228,6 +228,9 @@ impl Engine {
             }
             self.wake(now, step);
             self.schedule(now, step);
+            if !self.ask(now, step) {
+                break;
+            }
         }
         self.finish(now, step);
     }

@@ -5,7 +5,8 @@
 //! costs n + m edges, not n · m. The graph knows nothing of states.
 
 use super::arrivals::Arrivals;
-use super::scatter::{self, Bound, Link, ResolvedAxis};
+use super::searches::Searches;
+use super::scatter::{self, Bound, Link, ResolvedAxis, ResolvedValues};
 use super::{Cycle, Plan};
 use crate::ids::{DataId, Digest, JobId, SetId};
 use crate::job::InputFile;
@@ -89,6 +90,7 @@ pub struct Graph {
     producers: Arc<Producers>,
     data_digests: Vec<Digest>,
     pub(super) arrivals: Arrivals,
+    pub(super) searches: Searches,
 }
 
 impl Graph {
@@ -101,6 +103,7 @@ impl Graph {
         let pending = order.iter().copied().filter(|set| wanted[set.index()]).collect();
         let data_digests = plan.files.iter().map(|files| super::spec::files_digest(files)).collect();
         let arrivals = Arrivals::new(&plan);
+        let searches = Searches::new(&plan);
         let mut graph = Self {
             plan,
             pending,
@@ -117,6 +120,7 @@ impl Graph {
             producers,
             data_digests,
             arrivals,
+            searches,
         };
         graph.unfold_known(&mut Vec::new());
         Ok(graph)
@@ -190,6 +194,9 @@ impl Graph {
     }
 
     pub fn variable(&self, job: JobId, name: &str) -> Option<Bound<'_>> {
+        if let Some(value) = self.sampled(job, name) {
+            return Some(Bound::Value(value));
+        }
         scatter::variable(self.axes_of(self.set_of(job)), self.index_of(job), name)
     }
 
@@ -202,7 +209,9 @@ impl Graph {
             let rows = scatter::rows(axes, self.index_of(job));
             let mut separator = '[';
             for (axis, row) in axes.iter().zip(rows) {
-                for (column, variable) in axis.names.iter().enumerate() {
+                // The parameters of a trial are not known before it is asked for, and a name must not change.
+                let named = if matches!(axis.values, ResolvedValues::Trials(_)) { 1 } else { axis.names.len() };
+                for (column, variable) in axis.names.iter().take(named).enumerate() {
                     name.push(separator);
                     separator = ',';
                     name.push_str(variable);
@@ -322,6 +331,10 @@ impl Graph {
         self.sets[set.index()] = Some(Unfolded { first, count, axes });
         let dynamic_sources: Vec<SetId> = plan.dynamic_sources(set).collect();
         let source = plan.task(set).arrivals().map(|(source, _)| source);
+        if plan.task(set).search().is_some() {
+            // Each waits until it is asked for.
+            self.job_waits[first.index()..].iter_mut().for_each(|waits| *waits += 1);
+        }
         let producers = self.producers.clone();
         for producer in producers.of(set).iter().copied() {
             if source == Some(producer) {

@@ -94,7 +94,9 @@ impl Shift {
     fn source(&self, source: &mut FileSource) {
         match source {
             FileSource::Data(data) => *data = DataId::from(data.index() + self.data),
-            FileSource::Output { task, .. } | FileSource::Latest { task, .. } => *task = self.set(*task),
+            FileSource::Output { task, .. } | FileSource::Latest { task, .. } | FileSource::Search { task, .. } => {
+                *task = self.set(*task);
+            }
         }
     }
 
@@ -105,7 +107,7 @@ impl Shift {
             match &mut axis.values {
                 AxisValues::Files { source, .. } => self.source(source),
                 AxisValues::Arrivals { task, .. } => *task = self.set(*task),
-                AxisValues::Range { .. } | AxisValues::Rows(_) => {}
+                AxisValues::Range { .. } | AxisValues::Rows(_) | AxisValues::Trials(_) => {}
             }
         }
         if let Run::Planned(planned) = &mut task.run {

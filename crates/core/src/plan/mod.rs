@@ -7,6 +7,7 @@ mod arrivals;
 mod graph;
 mod join;
 mod scatter;
+mod searches;
 mod spec;
 
 pub use arrivals::Batch;

@@ -22,6 +22,8 @@ pub enum ResolvedValues {
     Rows(Vec<Vec<Value>>),
     /// One row a file.
     Files(Arc<[InputFile]>),
+    /// One row a trial. The values of the other variables are not known here.
+    Trials(u32),
     /// One row a batch of results, whichever come first. What is in them is not known here.
     Arrivals {
         batches: u32,
@@ -67,6 +69,7 @@ impl ResolvedAxis {
                 ResolvedValues::Range { first: *first, step: *step, len: u32::try_from(len).unwrap_or(u32::MAX) }
             }
             AxisValues::Rows(rows) => ResolvedValues::Rows(rows.clone()),
+            AxisValues::Trials(search) => ResolvedValues::Trials(search.trials),
             AxisValues::Arrivals { by, .. } => ResolvedValues::Arrivals { batches: results.div_ceil((*by).max(1)) },
             AxisValues::Files { by, .. } => {
                 let files = files.unwrap_or_default();
@@ -83,6 +86,7 @@ impl ResolvedAxis {
         match &self.values {
             ResolvedValues::Range { len, .. } => *len,
             ResolvedValues::Rows(rows) => rows.len() as u32,
+            ResolvedValues::Trials(trials) => *trials,
             ResolvedValues::Files(files) => files.len() as u32,
             ResolvedValues::Arrivals { batches } => *batches,
             ResolvedValues::Batches { files, by } => files.len().div_ceil(*by as usize) as u32,
@@ -98,6 +102,8 @@ impl ResolvedAxis {
         match &self.values {
             ResolvedValues::Range { first, step, .. } => Bound::Value(Value::Integer(first + step * i64::from(row))),
             ResolvedValues::Rows(rows) => Bound::Value(rows[row as usize][column].clone()),
+            ResolvedValues::Trials(_) if column == 0 => Bound::Value(Value::Integer(i64::from(row) + 1)),
+            ResolvedValues::Trials(_) => Bound::Value(Value::Text(String::new())),
             ResolvedValues::Files(files) => Bound::File(&files[row as usize]),
             ResolvedValues::Arrivals { .. } => Bound::Batch(&[], row + 1),
             ResolvedValues::Batches { files, by } => {

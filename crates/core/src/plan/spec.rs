@@ -8,7 +8,7 @@ use crate::job::{CommandLine, InputFile, InputFiles, JobSpec, OutputFile, Output
 use crate::resources::Request;
 use crate::workflow::planned::{self, Member, MemberSource, Operation, Planned, Work};
 use crate::workflow::template::{self, TemplateError, Values};
-use crate::workflow::{AxisValues, FileSource, Limits, OutputKind, Run, Settings, Task, Template, Value, Variant};
+use crate::workflow::{AxisValues, FileSource, Finding, Limits, OutputKind, Run, Settings, Task, Template, Value, Variant};
 use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -200,6 +200,10 @@ impl<'a> SpecContext<'a> {
             FileSource::Latest { task, output } => {
                 (task, output, self.graph.version(job, position, task).into_iter().collect())
             }
+            FileSource::Search { task, finding: Finding::Output(output) } => {
+                (task, output, self.graph.best(task).into_iter().collect())
+            }
+            FileSource::Search { task, finding } => return self.graph.found(task, finding).into_iter().collect(),
         };
         let left = makers.into_iter().filter_map(|maker| self.outputs[maker.index()].as_ref());
         left.flat_map(|files| files.iter())
@@ -404,6 +408,9 @@ impl<'a> Names<'a> {
             cores: Vec::new(),
             node: node.to_owned(),
             script: None,
+            objectives: self.task.search().map_or_else(Vec::new, |search| {
+                search.study.objectives.iter().map(|objective| objective.name.clone()).collect()
+            }),
         })
     }
 

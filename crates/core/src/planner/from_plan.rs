@@ -11,7 +11,7 @@ use crate::job::InputFile;
 use crate::pegasus::SUB_WORKFLOW_VARIABLE;
 use crate::plan::{Bound, Graph, Plan};
 use crate::workflow::template::{self, Values};
-use crate::workflow::{self, AxisValues, FileSource, OutputKind};
+use crate::workflow::{self, AxisValues, FileSource, Finding, OutputKind};
 use regex::Regex;
 use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
@@ -324,6 +324,13 @@ impl Reading<'_> {
             FileSource::Data(data) => Read::Data(data.index() as u32),
             FileSource::Output { task, output } | FileSource::Latest { task, output } => {
                 Read::Made(task, self.classes[task.index()].of[output as usize])
+            }
+            FileSource::Search { task, finding } => {
+                let output = match finding {
+                    Finding::Output(output) => output as usize,
+                    Finding::Best | Finding::Trials => 0,
+                };
+                Read::Made(task, self.classes[task.index()].of.get(output).copied().unwrap_or(0))
             }
         }
     }

@@ -120,6 +120,7 @@ pub(super) fn check_iteration(reader: &mut Reader, task: &str, axes: &[Axis], na
             values.into_iter().find(bad).map(ToString::to_string)
         }
         AxisValues::Files { .. } | AxisValues::Arrivals { .. } => Some("a file".to_owned()),
+        AxisValues::Trials(_) => None,
     };
     if let Some(wrong) = wrong {
         reader.report(
@@ -153,8 +154,8 @@ fn check_pair(reader: &mut Reader, consumer: &Task, producer: &Task, input: &str
             };
             match (&ours.values, &theirs.values) {
                 (ours, theirs) if ours == theirs => {}
-                (AxisValues::Files { .. } | AxisValues::Arrivals { .. }, _)
-                | (_, AxisValues::Files { .. } | AxisValues::Arrivals { .. }) => {
+                (AxisValues::Files { .. } | AxisValues::Arrivals { .. } | AxisValues::Trials(_), _)
+                | (_, AxisValues::Files { .. } | AxisValues::Arrivals { .. } | AxisValues::Trials(_)) => {
                     reader.report(
                         fail("the two do not run over the same files".to_owned())
                             .help("write the same source in both `for:`, or rename the variable to take all of them"),
@@ -215,6 +216,6 @@ fn labels(axis: &Axis, name: &str) -> Box<dyn Iterator<Item = String>> {
             let labels: Vec<String> = rows.iter().filter_map(|row| row.get(column)).map(ToString::to_string).collect();
             Box::new(labels.into_iter())
         }
-        AxisValues::Files { .. } | AxisValues::Arrivals { .. } => Box::new(std::iter::empty()),
+        AxisValues::Files { .. } | AxisValues::Arrivals { .. } | AxisValues::Trials(_) => Box::new(std::iter::empty()),
     }
 }

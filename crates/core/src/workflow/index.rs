@@ -1,7 +1,7 @@
 //! What every name of a workflow stands for, across all tasks.
 
 use super::reader::{Reader, list};
-use super::{Data, FileSource, Output, Span};
+use super::{Data, FileSource, Finding, Output, Span};
 use crate::diagnostic::{AMBIGUOUS_NAME, Diagnostic, UNKNOWN_NAME};
 use crate::ids::{DataId, SetId};
 use rustc_hash::FxHashMap;
@@ -11,6 +11,8 @@ pub(super) struct Head<'d> {
     pub(super) name: &'d str,
     pub(super) span: Span,
     pub(super) outputs: Vec<Output>,
+    /// It is a search.
+    pub(super) searches: bool,
 }
 
 #[derive(Default)]
@@ -123,11 +125,28 @@ impl<'d> Index<'d> {
         if let Some(position) = head.outputs.iter().position(|other| other.name == output) {
             return Some(FileSource::Output { task: set, output: position as u32 });
         }
+        if head.searches {
+            let finding = match output.strip_prefix("best") {
+                Some("") => Some(Finding::Best),
+                None if output == "trials" => Some(Finding::Trials),
+                Some(rest) => rest.strip_prefix('.').and_then(|name| {
+                    let position = head.outputs.iter().position(|other| other.name == name)?;
+                    Some(Finding::Output(position as u32))
+                }),
+                None => None,
+            };
+            if let Some(finding) = finding {
+                return Some(FileSource::Search { task: set, finding });
+            }
+        }
         let names = || head.outputs.iter().map(|output| output.name.as_str());
         let diagnostic = Diagnostic::error(UNKNOWN_NAME, span, format!("the task `{task}` has no output `{output}`"))
             .suggest(output, names())
             .related(head.span, "the task is here");
-        let diagnostic = if head.outputs.is_empty() {
+        let diagnostic = if head.searches {
+            let best = head.outputs.first().map_or("model", |output| output.name.as_str());
+            diagnostic.help(format!("a search has `{task}.best`, `{task}.trials` and, of its best trial, `{task}.best.{best}`"))
+        } else if head.outputs.is_empty() {
             diagnostic.help(format!("it declares no `out:`; to wait for it only, write `after: [{task}]`"))
         } else {
             diagnostic.help(format!("it has {}", list(names().take(20))))

@@ -5,7 +5,7 @@
 pub const TOP: &[&str] = &["workflow", "about", "params", "data", "defaults", "groups", "hooks", "tasks"];
 
 /// What a task says beside its settings.
-pub const TASK: &[&str] = &["about", "for", "in", "out", "after", "run", "variants", "when", "group"];
+pub const TASK: &[&str] = &["about", "for", "in", "out", "after", "run", "variants", "when", "group", "search"];
 
 /// What a task, a group and `defaults:` may all say.
 pub const SETTINGS: &[&str] = &[
@@ -61,11 +61,14 @@ pub const ASK: &[&str] = &["memory", "disk", "cpus", "gpus", "time"];
 pub const HOOKS: &[&str] = &["start", "end", "success", "failure", "error", "all"];
 pub const RETRY_ON: &[&str] = &["out_of_memory", "out_of_time", "evicted", "failure"];
 pub const CHECKPOINT: &[&str] = &["files", "keep", "best", "every"];
+/// Of `search`.
+pub const SEARCH: &[&str] =
+    &["trials", "parallel", "minimize", "maximize", "space", "sampler", "pruner", "seed", "start"];
 pub const CLUSTER: &[&str] = &["size", "count", "runtime"];
 pub const BEST: &[&str] = &["newest", "smallest", "largest"];
 
 /// Kept for later versions, at the top and in tasks.
-pub const RESERVED: &[&str] = &["search", "loop", "service", "subworkflow"];
+pub const RESERVED: &[&str] = &["loop", "service", "subworkflow"];
 
 /// At the top of a catalogue; a site file is one that has only sites.
 pub const CATALOGUE: &[&str] = &["sites", "links", "replicas", "transformations", "containers"];

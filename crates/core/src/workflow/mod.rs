@@ -17,6 +17,7 @@ pub(crate) mod reader;
 pub(crate) mod request;
 mod scatter;
 mod scope;
+mod search;
 mod settings;
 mod shell;
 mod task;

@@ -221,6 +221,14 @@ impl Task {
         })
     }
 
+    /// What its tasks are trials of.
+    pub fn search(&self) -> Option<&Arc<Search>> {
+        self.scatter.iter().find_map(|axis| match &axis.values {
+            AxisValues::Trials(search) => Some(search),
+            _ => None,
+        })
+    }
+
     /// The task set whose results it takes as they come, and how many at a time.
     pub fn arrivals(&self) -> Option<(SetId, u32)> {
         self.scatter.iter().find_map(|axis| match axis.values {
@@ -262,6 +270,31 @@ pub enum AxisValues {
     /// One task for every `by` results of a task set, in the order in which its tasks end well. Each of its tasks leaves
     /// one file, so how many batches there are is known before the run; what is in them is not.
     Arrivals { task: SetId, output: u32, by: u32 },
+    /// One task a trial of a search. The first name of the axis is `trial`, counted from 1; the others are the parameters
+    /// of the space, and have values when the trial is asked for.
+    Trials(Arc<Search>),
+}
+
+/// `search:` of a task: what to try, and how.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Search {
+    pub trials: u32,
+    /// How many trials may be under way at once; as many as there is room for where nobody says.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub parallel: Option<u32>,
+    pub study: tulpar_hpo::Settings,
+}
+
+/// What a search leaves for other tasks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Finding {
+    /// The best trial: its number, parameters and values, as JSON.
+    Best,
+    /// A table of all trials.
+    Trials,
+    /// An output of the best trial.
+    Output(u32),
 }
 
 /// Where files come from.
@@ -281,13 +314,18 @@ pub enum FileSource {
         task: SetId,
         output: u32,
     },
+    /// What a search found, when all its trials have ended.
+    Search {
+        task: SetId,
+        finding: Finding,
+    },
 }
 
 impl FileSource {
     /// The task set whose end is waited for.
     pub fn awaited(&self) -> Option<SetId> {
         match self {
-            FileSource::Output { task, .. } => Some(*task),
+            FileSource::Output { task, .. } | FileSource::Search { task, .. } => Some(*task),
             FileSource::Data(_) | FileSource::Latest { .. } => None,
         }
     }

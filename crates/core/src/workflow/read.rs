@@ -151,15 +151,20 @@ fn heads<'d>(reader: &mut Reader, tasks: Node<'d>) -> Option<(Vec<Head<'d>>, Vec
     for (key, value) in entries {
         let Some(name) = reader.name(key, "a task") else { continue };
         let mut found = Vec::new();
+        let mut searches = false;
         if matches!(value.kind(), Kind::Mapping) {
             for (key, value) in value.entries() {
-                if key.text() == Some("out") {
-                    found = outputs::read(reader, key, value);
-                    found.shrink_to_fit();
+                match key.text() {
+                    Some("out") => {
+                        found = outputs::read(reader, key, value);
+                        found.shrink_to_fit();
+                    }
+                    Some("search") => searches = true,
+                    _ => {}
                 }
             }
         }
-        heads.push(Head { name, span: key.span(), outputs: found });
+        heads.push(Head { name, span: key.span(), outputs: found, searches });
         nodes.push(value);
     }
     Some((heads, nodes))

@@ -84,6 +84,7 @@ pub(super) fn known_length(values: &AxisValues) -> Option<u64> {
             Some(if forward { last.abs_diff(*first) / step.unsigned_abs() + 1 } else { 0 })
         }
         AxisValues::Rows(rows) => Some(rows.len() as u64),
+        AxisValues::Trials(search) => Some(u64::from(search.trials)),
         AxisValues::Files { .. } | AxisValues::Arrivals { .. } => None,
     }
 }

@@ -16,6 +16,8 @@ pub(super) enum Meaning {
     Parameter,
     /// A scatter variable with values of its own.
     Variable,
+    /// A parameter of a search: its value is known when the trial is asked for.
+    Sampled,
     /// A scatter variable that stands for a file, or for a batch of them.
     File,
     Input,
@@ -31,6 +33,7 @@ impl Meaning {
         match self {
             Meaning::Parameter => "a parameter",
             Meaning::Variable | Meaning::File => "a variable of `for:`",
+            Meaning::Sampled => "a parameter of the search",
             Meaning::Input => "an input",
             Meaning::Output => "an output",
             Meaning::Program => "a program",
@@ -163,13 +166,17 @@ impl<'d> Scope<'d> {
                 Use::Label => ("a label", "labels are known"),
                 _ => ("a path of `out:`", "the names of outputs are known"),
             };
+            let known = match meaning {
+                Meaning::Sampled => "outputs of trials are told apart without it, or by `{trial}`".to_owned(),
+                _ => format!("use parameters and variables of `for:`: {known} before the task runs"),
+            };
             reader.report(
                 Diagnostic::error(
                     TEMPLATE_NAME,
                     span,
                     format!("`{{{name}}}` is {}; {purpose} cannot depend on it", meaning.describe()),
                 )
-                .help(format!("use parameters and variables of `for:`: {known} before the task runs")),
+                .help(known),
             );
             return;
         }

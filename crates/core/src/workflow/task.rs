@@ -6,8 +6,8 @@ use super::scope::{Meaning, Scope, Use};
 use super::settings::{Interner, Layer};
 use super::template::is_identifier;
 use super::{
-    Axis, AxisValues, Condition, Data, DataSource, FileSource, Input, Iteration, Output, OutputKind, Run, Span, Task,
-    Template, axes, condition, keys, scatter, variants,
+    Axis, AxisValues, Condition, Data, DataSource, FileSource, Finding, Input, Iteration, Output, OutputKind, Run, Span, Task,
+    Template, axes, condition, keys, scatter, search, variants,
 };
 use crate::diagnostic::{BAD_NAME, CONDITION, CONFLICT, Diagnostic, MISSING_KEY, UNKNOWN_NAME};
 use crate::ids::SetId;
@@ -32,6 +32,7 @@ struct Parts<'d> {
     variants: Option<Node<'d>>,
     when: Option<Node<'d>>,
     group: Option<Node<'d>>,
+    search: Option<(Node<'d>, Node<'d>)>,
 }
 
 /// Reads a task. Its outputs were read before; whatever fails is left out, so that more can be checked.
@@ -56,6 +57,7 @@ pub(super) fn read<'d>(
             "variants" => parts.variants = Some(value),
             "when" => parts.when = Some(value),
             "group" => parts.group = Some(value),
+            "search" => parts.search = Some((key, value)),
             "about" => {
                 reader.text(value, "`about`");
             }
@@ -87,6 +89,12 @@ pub(super) fn read<'d>(
             axes.push(axis);
             axis_places.push(span);
         }
+    }
+    if let Some((key, node)) = parts.search
+        && let Some((axis, span)) = search::read(reader, &mut scope, key, node, &axes)
+    {
+        axes.push(axis);
+        axis_places.push(span);
     }
     let inputs = parts.inputs.map(|node| inputs(reader, common, set, &mut scope, node)).unwrap_or_default();
     let place_of = |key: &str| {
@@ -175,6 +183,13 @@ fn inputs<'d>(
             let Flags { bypass, program, latest } = flags;
             let source = match (source, latest) {
                 (FileSource::Output { task, output }, Some(_)) => FileSource::Latest { task, output },
+                (FileSource::Search { .. }, Some(span)) => {
+                    reader.report(
+                        Diagnostic::error(CONFLICT, span, format!("`{name}` is what a search found: it is found once"))
+                            .help("remove `latest`"),
+                    );
+                    source
+                }
                 (FileSource::Data(_), Some(span)) => {
                     reader.report(
                         Diagnostic::error(CONFLICT, span, format!("`{name}` is data: it has only one version"))
@@ -394,7 +409,10 @@ fn several(common: &Common<'_>, axes: &[Axis], inputs: &[Input], name: &str) -> 
                 }
                 _ => true,
             },
-            FileSource::Output { task, output } | FileSource::Latest { task, output } => {
+            FileSource::Search { finding: Finding::Best | Finding::Trials, .. } => false,
+            FileSource::Output { task, output }
+            | FileSource::Latest { task, output }
+            | FileSource::Search { task, finding: Finding::Output(output) } => {
                 let output: Option<&Output> = common.heads[task.index()].outputs.get(output as usize);
                 output.is_some_and(|output| output.kind != OutputKind::File)
             }

@@ -5,7 +5,7 @@
 use super::template::{self, Values};
 use super::write_settings::bytes;
 use super::{
-    Axis, AxisValues, Comparison, Condition, Data, DataSource, FileSource, Input, Operand, Output, Run, Settings, Task,
+    Axis, AxisValues, Comparison, Condition, Data, DataSource, FileSource, Finding, Input, Operand, Output, Run, Search, Settings, Task,
     Value, Workflow,
 };
 use crate::catalogue::Chosen;
@@ -13,6 +13,7 @@ use crate::units::Bytes;
 use rustc_hash::FxHashMap;
 use std::fmt::Write as _;
 use std::sync::Arc;
+use tulpar_hpo::Direction;
 
 pub fn write(workflow: &Workflow) -> String {
     let mut out = String::new();
@@ -174,10 +175,21 @@ fn source(workflow: &Workflow, source: FileSource) -> String {
             let task = &workflow.tasks[task.index()];
             format!("{}.{}", task.name, task.outputs[output as usize].name)
         }
+        FileSource::Search { task, finding } => {
+            let task = &workflow.tasks[task.index()];
+            match finding {
+                Finding::Best => format!("{}.best", task.name),
+                Finding::Trials => format!("{}.trials", task.name),
+                Finding::Output(output) => format!("{}.best.{}", task.name, task.outputs[output as usize].name),
+            }
+        }
     }
 }
 
 fn axes(out: &mut String, workflow: &Workflow, axes: &[Axis]) {
+    if let [Axis { values: AxisValues::Trials(found), .. }] = axes {
+        return search(out, found);
+    }
     if axes.is_empty() {
         return;
     }
@@ -202,6 +214,7 @@ fn axes(out: &mut String, workflow: &Workflow, axes: &[Axis]) {
                         let from = FileSource::Output { task: *task, output: *output };
                         format!("{} by {by} as ready", source(workflow, from))
                     }
+                    AxisValues::Trials(_) => continue,
                     AxisValues::Rows(rows) => {
                         let values: Vec<String> = rows.iter().flatten().map(bound_value).collect();
                         format!("[{}]", values.join(", "))
@@ -210,6 +223,31 @@ fn axes(out: &mut String, workflow: &Workflow, axes: &[Axis]) {
                 let _ = writeln!(out, "      {}: {values}", axis.names[0]);
             }
         }
+    }
+}
+
+/// A search has no axis beside its trials.
+fn search(out: &mut String, search: &Search) {
+    let study = &search.study;
+    let _ = writeln!(out, "    search:\n      trials: {}", search.trials);
+    if let Some(parallel) = search.parallel {
+        let _ = writeln!(out, "      parallel: {parallel}");
+    }
+    for (key, direction) in [("minimize", Direction::Minimize), ("maximize", Direction::Maximize)] {
+        let names = study.objectives.iter().filter(|objective| objective.direction == direction);
+        let names: Vec<String> = names.map(|objective| quoted(&objective.name)).collect();
+        if !names.is_empty() {
+            let _ = writeln!(out, "      {key}: [{}]", names.join(", "));
+        }
+    }
+    // JSON is YAML too.
+    let json = |value: serde_json::Result<String>| value.unwrap_or_default();
+    let _ = writeln!(out, "      space: {}", json(serde_json::to_string(&study.space)));
+    let _ = writeln!(out, "      sampler: {}", json(serde_json::to_string(&study.sampler)));
+    let _ = writeln!(out, "      pruner: {}", json(serde_json::to_string(&study.pruner)));
+    let _ = writeln!(out, "      seed: {}", study.seed);
+    if !study.starts.is_empty() {
+        let _ = writeln!(out, "      start: {}", json(serde_json::to_string(&study.starts)));
     }
 }
 

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 /// Who may use whom. A change here is a change of the architecture: say why in an ADR.
 const EDGES: [(&str, &[&str]); 12] = [
-    ("core", &[]),
+    ("core", &["hpo"]),
     ("sim", &["core"]),
     ("launch", &["core", "shim", "transfer"]),
     ("exec", &["core", "launch", "transfer"]),

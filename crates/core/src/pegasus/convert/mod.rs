@@ -339,7 +339,7 @@ impl<'m> Conversion<'m> {
         let mut by_files: Vec<Vec<SetId>> = vec![Vec::new(); self.tasks.len()];
         for (task, makers) in self.tasks.iter().zip(&mut by_files) {
             makers.extend(task.inputs.iter().filter_map(|input| match input.source {
-                FileSource::Output { task, .. } => Some(task),
+                FileSource::Output { task, .. } | FileSource::Search { task, .. } => Some(task),
                 FileSource::Data(_) | FileSource::Latest { .. } => None,
             }));
             makers.sort_unstable();

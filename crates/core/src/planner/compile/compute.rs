@@ -75,7 +75,7 @@ impl Compiler<'_> {
         });
         let declared = definition.inputs.iter().map(|input| {
             let sources = match input.source {
-                FileSource::Data(_) | FileSource::Latest { .. } => vec![input.source],
+                FileSource::Data(_) | FileSource::Latest { .. } | FileSource::Search { .. } => vec![input.source],
                 FileSource::Output { task: producer, output } => {
                     let makers = unfolded.selected(job, producer).into_iter();
                     let known = makers.filter_map(|maker| self.reused.get(&TaskId(maker.0)));

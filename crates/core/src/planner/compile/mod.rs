@@ -106,6 +106,9 @@ pub fn compile(unfolded: &Graph, graph: &Abstract, layout: &Layout, places: Plac
         if task.arrivals().is_some() || task.latest().next().is_some() {
             return Err(CompileError::Arrivals(task.name.clone()));
         }
+        if task.search().is_some() {
+            return Err(CompileError::Search(task.name.clone()));
+        }
         if matches!(task.settings.tolerate, Tolerance::Tasks(_) | Tolerance::Percent(_)) {
             return Err(CompileError::Tolerance(task.name.clone()));
         }

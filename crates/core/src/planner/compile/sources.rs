@@ -26,7 +26,7 @@ pub(super) struct Needs {
 pub(super) fn makers(task: &Task) -> impl Iterator<Item = SetId> + '_ {
     let further = task.run.planned().into_iter().flat_map(|planned| planned.further.values().flatten());
     task.inputs.iter().map(|input| &input.source).chain(further).filter_map(|source| match source {
-        FileSource::Output { task, .. } => Some(*task),
+        FileSource::Output { task, .. } | FileSource::Search { task, .. } => Some(*task),
         FileSource::Data(_) | FileSource::Latest { .. } => None,
     })
 }
@@ -63,7 +63,7 @@ impl Compiler<'_> {
             let from = match input.source {
                 FileSource::Data(data) => vec![From::Data(self.data_at(data, staging))],
                 // Refused before.
-                FileSource::Latest { .. } => Vec::new(),
+                FileSource::Latest { .. } | FileSource::Search { .. } => Vec::new(),
                 FileSource::Output { task: producer, output } => {
                     let selected = unfolded.selected(job, producer);
                     selected.into_iter().map(|maker| self.made_at(TaskId(maker.0), output, staging)).collect()

@@ -66,6 +66,7 @@ fn size(
             Some((files.len() as u64, files.iter().map(|file| file.path.len() as u64 + 1).sum()))
         }
         FileSource::Latest { .. } => None,
+        FileSource::Search { .. } => Some((1, 64)),
         FileSource::Output { task, output } => {
             let producer = &workflow.tasks[task.index()];
             let output = producer.outputs.get(output as usize).filter(|output| output.kind == OutputKind::File)?;

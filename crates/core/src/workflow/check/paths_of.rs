@@ -21,6 +21,7 @@ impl<'a> Known<'a> {
                 Some(Known::Range { first: *first, step: *step, count })
             }
             AxisValues::Rows(rows) => Some(Known::Rows(rows)),
+            AxisValues::Trials(search) => Some(Known::Range { first: 1, step: 1, count: u64::from(search.trials) }),
             AxisValues::Files { source: FileSource::Data(data), by } => {
                 let files = listings?.get(data.index())?;
                 Some(Known::Files { files, by: by.map_or(1, |by| by.max(1) as usize) })

@@ -76,7 +76,7 @@ fn without_variable(
         let variable = match axis.values {
             AxisValues::Files { .. } => format!("{variable}.stem"),
             AxisValues::Arrivals { .. } => format!("{variable}.index"),
-            AxisValues::Range { .. } | AxisValues::Rows(_) => variable.clone(),
+            AxisValues::Range { .. } | AxisValues::Rows(_) | AxisValues::Trials(_) => variable.clone(),
         };
         findings.push(
             Diagnostic::error(
