@@ -220,6 +220,7 @@ fn journal(run: &Path, jobs: u32) -> std::io::Result<()> {
             ended: end,
             usage: usage(job),
             script: None,
+            told: None,
         };
         let well = report.ending.is_success();
         put(end, &Event::Ended { attempt: attempt(job), report: Box::new(report) })?;

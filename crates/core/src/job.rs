@@ -125,7 +125,7 @@ pub enum Source {
     Object,
     /// A copy at a staging site.
     Remote(String),
-    /// These words, written where they are needed.
+    /// These words. Whoever hands the job over puts them into the store first.
     Text(Arc<str>),
 }
 

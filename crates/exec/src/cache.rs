@@ -29,11 +29,12 @@ use index::Index;
 use lines::Found;
 use objects::Check;
 use std::io;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use thiserror::Error;
 use tulpar_core::event::{Cached, Change, Key, KeyPart, Reason};
 use tulpar_core::ids::Digest;
-use tulpar_core::job::OutputFile;
+use tulpar_core::job::{InputFile, OutputFile};
 
 #[derive(Debug, Error)]
 pub enum CacheError {
@@ -138,6 +139,24 @@ impl Cache {
         let _held = self.index.share()?;
         self.stamps(outputs)?;
         self.index.append_held(&self.run, outputs)
+    }
+
+    /// Keeps a file that no task made as long as this run is kept.
+    pub fn keep(&mut self, file: &InputFile, content: &[u8]) -> Result<(), CacheError> {
+        let path = object_path(&self.folder, &file.digest);
+        if !path.exists() {
+            let failed = |cause| CacheError::Io { doing: "write", path: path.clone(), cause };
+            let folder = path.parent().unwrap_or(&self.folder);
+            std::fs::create_dir_all(folder).map_err(failed)?;
+            // Written beside, so that nobody sees half of it.
+            let fresh = folder.join(format!(".{}-{}", std::process::id(), file.digest));
+            let made = std::fs::write(&fresh, content)
+                .and_then(|()| std::fs::set_permissions(&fresh, std::fs::Permissions::from_mode(0o444)))
+                .and_then(|()| std::fs::rename(&fresh, &path));
+            made.map_err(failed)?;
+        }
+        let InputFile { path, size, digest, .. } = file.clone();
+        self.hold(&[OutputFile { output: 0, path, size, digest, executable: false }])
     }
 
     fn stamps(&self, outputs: &[OutputFile]) -> Result<Vec<i64>, CacheError> {

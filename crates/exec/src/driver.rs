@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 use tulpar_core::engine::{Engine, State, Step};
 use tulpar_core::event::{Action, Answer, Cached, Event, FieldQuery, Input, Outcome, Publication, Reason, Stopping};
 use tulpar_core::ids::JobId;
-use tulpar_core::job::{InputFile, Source};
+use tulpar_core::job::{InputFile, JobSpec, Source};
 use tulpar_core::units::Timestamp;
 
 /// How often the driver looks whether another process wants something cancelled.
@@ -152,7 +152,10 @@ impl Driver<'_> {
         let mut publications = Vec::new();
         for action in actions {
             match action {
-                Action::Submit(spec) => submissions.push(spec),
+                Action::Submit(mut spec) => {
+                    self.write_texts(&mut spec);
+                    submissions.push(spec);
+                }
                 Action::Cancel { attempts, ending } => self.executor.cancel(&attempts, &ending),
                 Action::Publish(publication) => publications.push(publication),
                 Action::Finish(finished) => outcome = Some(finished),
@@ -167,6 +170,22 @@ impl Driver<'_> {
             self.publish(*publication);
         }
         outcome
+    }
+
+    /// What the engine itself has to say to a task becomes a file like others. One that cannot be written is missed by
+    /// whoever launches the task, who says so.
+    fn write_texts(&mut self, spec: &mut JobSpec) {
+        for input in &mut spec.inputs {
+            if !input.files.iter().any(|file| matches!(file.source, Source::Text(_))) {
+                continue;
+            }
+            let files = input.files.iter().map(|file| {
+                let Source::Text(text) = &file.source else { return file.clone() };
+                let _ = self.cache.keep(file, text.as_bytes());
+                InputFile { source: Source::Object, ..file.clone() }
+            });
+            input.files = files.collect();
+        }
     }
 
     /// Remembers a job's results for later runs and shows them. Both may be done again without harm.
@@ -297,7 +316,7 @@ pub fn path_of(project: &Project, file: &InputFile) -> PathBuf {
     match &file.source {
         Source::Path(path) => project.root().join(path),
         // What is staged elsewhere is committed here too.
-        Source::Object | Source::Remote(_) => object_path(&project.cache(), &file.digest),
+        Source::Object | Source::Remote(_) | Source::Text(_) => object_path(&project.cache(), &file.digest),
     }
 }
 

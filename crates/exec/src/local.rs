@@ -60,6 +60,7 @@ impl Executor for Local {
                 outputs: Vec::new(),
                 stderr_tail: String::new(),
                 script: None,
+                told: None,
             };
             // The receiver lives as long as the driver; without one there is nobody to tell.
             let _ = self.observations.send(Observation::Ended(*attempt, Box::new(report)));

@@ -143,7 +143,7 @@ impl Remote {
     fn source_path(&self, digest: &Digest, source: &Source) -> PathBuf {
         match source {
             Source::Path(path) => self.project.root().join(path),
-            Source::Object | Source::Remote(_) => object_path(&self.project.cache(), digest),
+            Source::Object | Source::Remote(_) | Source::Text(_) => object_path(&self.project.cache(), digest),
         }
     }
 

@@ -144,6 +144,7 @@ fn spec(job: usize) -> JobSpec {
         node: "here".into(),
         request: None,
         script: None,
+        objectives: Vec::new(),
     }
 }
 

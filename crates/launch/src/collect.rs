@@ -133,7 +133,7 @@ impl Search<'_, '_> {
     /// An input that is passed on. The user's file stays the user's.
     fn input(&mut self, output: u32, path: &str, input: &InputFile, from: PathBuf) {
         let take = match input.source {
-            Source::Object => Take::Leave,
+            Source::Object | Source::Text(_) => Take::Leave,
             Source::Path(_) | Source::Remote(_) => Take::Copy,
         };
         let executable = fs::metadata(&from).is_ok_and(|file| file.mode() & 0o111 != 0);

@@ -8,9 +8,9 @@ use crate::launcher::Shared;
 use crate::process::Left;
 use crate::queue::Work;
 use crate::table::Running;
-use crate::{Keep, Notice, prepare, sandbox, script};
+use crate::{Keep, Notice, prepare, sandbox, script, told};
 use crossbeam_channel::Sender;
-use tulpar_core::job::{Ending, IoRecord, JobSpec, OutputFile, Record, Report, ScriptReport, Usage};
+use tulpar_core::job::{Ending, IoRecord, JobSpec, OutputFile, Record, Report, ScriptReport, Told, Usage};
 use tulpar_core::units::Timestamp;
 
 /// A program that saved its state and wants to be continued says so with this code.
@@ -33,7 +33,14 @@ pub(crate) fn finish(shared: &Shared, mut running: Box<Running>, conclusions: &S
     if running.spec.script.is_some() {
         return finish_script(shared, *running, ending);
     }
-    let collected = if ending.is_success() { collect_outputs(shared, &running) } else { Ok(Vec::new()) };
+    let mut told = None;
+    let collected = match ending.is_success() {
+        true => told_by(&running).and_then(|said| {
+            told = said;
+            collect_outputs(shared, &running)
+        }),
+        false => Ok(Vec::new()),
+    };
     if running.stop == Some(Ending::Checkpointed) && !went_on(shared, &running) {
         // Continued again and again it would never end.
         ending = Ending::Walltime;
@@ -42,8 +49,12 @@ pub(crate) fn finish(shared: &Shared, mut running: Box<Running>, conclusions: &S
     save_checkpoint(shared, &running);
     match collected {
         Err(ending) => report(shared, *running, ending, Vec::new()),
-        Ok(found) if found.is_empty() => report(shared, *running, ending, Vec::new()),
+        Ok(found) if found.is_empty() => {
+            running.told = told;
+            report(shared, *running, ending, Vec::new());
+        }
         Ok(found) => {
+            running.told = told;
             // Cannot fail while this thread lives: it holds a sender, so the other end waits.
             let _ = conclusions.send(Conclusion { running, found });
         }
@@ -57,6 +68,7 @@ pub(crate) fn at_once(shared: &Shared, running: Running) -> Option<Running> {
         || !spec.outputs.is_empty()
         || spec.checkpoint.is_some()
         || !spec.gpus.is_empty()
+        || !spec.objectives.is_empty()
         || running.remove_container.is_some()
         || running.capture.is_some()
     {
@@ -99,6 +111,20 @@ fn ending(running: &Running) -> Ending {
         (None, Some(Left::Exit(code))) => Ending::Exit(code),
         (None, Some(Left::Signal(signal))) => Ending::Signal(signal),
         (None, None) => Ending::NodeLost,
+    }
+}
+
+/// The numbers that a trial must say, once it has ended well.
+fn told_by(running: &Running) -> Result<Option<Box<Told>>, Ending> {
+    if running.spec.objectives.is_empty() {
+        return Ok(None);
+    }
+    match told::read(&running.folder, &running.spec.objectives) {
+        Ok(told) => Ok(Some(Box::new(told))),
+        Err(missing) => {
+            let say = |name: String| format!("the number `{name}`: print a line such as {{\"{name}\": 0.25}}");
+            Err(Ending::Incomplete(missing.into_iter().map(say).collect()))
+        }
     }
 }
 
@@ -175,7 +201,8 @@ fn report_with(
     };
     let samples = running.samples.take();
     let ended = Timestamp(running.started.0 + usage.wall_us);
-    let report = Report { ending, started: running.started, ended, usage, outputs, stderr_tail, script };
+    let told = running.told.take();
+    let report = Report { ending, started: running.started, ended, usage, outputs, stderr_tail, script, told };
     let inputs = (running.input_files, running.input_bytes);
     deliver(shared, &running.spec, report, samples, inputs, running.io.take());
     shared.queue.push([Work::Tidy { folder: running.folder, keep_work }]);
@@ -200,6 +227,7 @@ pub(crate) fn report_unstarted(shared: &Shared, spec: &JobSpec, ending: Ending) 
         outputs: Vec::new(),
         stderr_tail: String::new(),
         script: None,
+        told: None,
     };
     deliver(shared, spec, report, Vec::new(), (0, 0), None);
 }

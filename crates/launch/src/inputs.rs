@@ -67,7 +67,7 @@ impl Shower<'_> {
                 self.source(file, project, &mut from);
                 let (folder, name) = folders.parent(&file.path)?;
                 let mut linked = match file.source {
-                    Source::Object => {
+                    Source::Object | Source::Text(_) => {
                         rustix::fs::linkat(rustix::fs::CWD, from.as_str(), folder, name, AtFlags::empty())
                     }
                     Source::Path(_) | Source::Remote(_) => Err(rustix::io::Errno::XDEV),
@@ -128,7 +128,7 @@ impl Shower<'_> {
                 from.push('/');
                 from.push_str(path);
             }
-            Source::Object => {
+            Source::Object | Source::Text(_) => {
                 let _ = write!(from, "{}/{}", self.objects.display(), object_path(&file.digest));
             }
         }

@@ -35,6 +35,7 @@ mod sharing;
 mod signals;
 mod spawn;
 mod table;
+mod told;
 mod watch;
 mod worker;
 

@@ -10,7 +10,7 @@ use crate::refusal::Refusal;
 use crate::sample::Samples;
 use crate::spawn::{self, Apart, Program, SpawnError};
 use crate::table::{Alarm, Running, Stage};
-use crate::{Notice, command, finish, process, sandbox, script};
+use crate::{Notice, command, finish, process, sandbox, script, told};
 use rustix::event::epoll;
 use std::ffi::CString;
 use std::io;
@@ -114,6 +114,7 @@ fn start(shared: &Shared, spec: Box<JobSpec>, serial: u32) -> Result<Running, Re
             usage: Usage::default(),
             strays: 0,
             samples: Samples::default(),
+            told: None,
             spec,
         }),
         Err(refusal) => Err((spec, refusal)),
@@ -224,6 +225,9 @@ fn variables(
 ) -> Result<Variables, Refusal> {
     let told = Told { run: &shared.options.run, marker, checkpoints };
     let mut variables = environment::variables(&shared.outside, spec, &told, &*shared.options.secrets)?;
+    if !spec.objectives.is_empty() {
+        variables.insert(told::VARIABLE.into(), told::FILE.into());
+    }
     if spec.script.is_some()
         && let Some(token) = (shared.options.secrets)(script::TOKEN)
     {

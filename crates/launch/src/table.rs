@@ -9,7 +9,7 @@ use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 use tulpar_core::ids::AttemptId;
-use tulpar_core::job::{Ending, JobSpec, Usage};
+use tulpar_core::job::{Ending, JobSpec, Told, Usage};
 use tulpar_core::units::Timestamp;
 
 const GRACE: Duration = Duration::from_secs(10);
@@ -51,6 +51,8 @@ pub(crate) struct Running {
     /// Its processes that the kernel gave to us and that are not over.
     pub(crate) strays: u32,
     pub(crate) samples: Samples,
+    /// What it said as a trial, once it has ended well.
+    pub(crate) told: Option<Box<Told>>,
 }
 
 /// A living process of an attempt whose own parent is gone.

@@ -223,7 +223,7 @@ fn inputs(plan: &Plan) -> (u64, u64) {
             let place = match &file.source {
                 Source::Path(place) if !images.contains(place.as_str()) => place,
                 Source::Remote(place) if !staging.iter().any(|url| place.starts_with(url)) => place,
-                Source::Path(_) | Source::Remote(_) | Source::Object => continue,
+                Source::Path(_) | Source::Remote(_) | Source::Object | Source::Text(_) => continue,
             };
             if seen.insert(place) {
                 bytes += file.size;

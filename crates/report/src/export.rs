@@ -269,7 +269,7 @@ impl Files {
         }
         let place = match source {
             Source::Path(place) | Source::Remote(place) => place.clone(),
-            Source::Object => path.to_owned(),
+            Source::Object | Source::Text(_) => path.to_owned(),
         };
         let list = &mut self.list;
         *self.given.entry(place).or_insert_with(|| {

@@ -10,7 +10,7 @@ use std::time::Duration;
 use tulpar_core::engine::Engine;
 use tulpar_core::event::{Action, Answer, Cached, Event, Input, Outcome, Placement, Reason};
 use tulpar_core::ids::{AttemptId, Digest, JobId};
-use tulpar_core::job::{Ending, JobSpec, OutputFile, Report, ScriptWork, Source, Usage};
+use tulpar_core::job::{Ending, JobSpec, OutputFile, Report, ScriptWork, Source, Told, Usage};
 use tulpar_core::units::Timestamp;
 use tulpar_core::workflow::OutputKind;
 use tulpar_core::workflow::planned::Operation;
@@ -47,6 +47,7 @@ struct Running {
     /// What happens to it next, to be taken back when it is cancelled.
     next: u64,
     placement: Option<Placement>,
+    told: Option<Box<Told>>,
     milli_cpus: u32,
     launched: Timestamp,
     /// All of the job's work, and the part that earlier attempts have saved.
@@ -232,6 +233,7 @@ impl World {
             next: 0,
             placement: placement.filter(|_| hazards).cloned(),
             milli_cpus: spec.milli_cpus,
+            told: ending.is_success().then(|| told(spec)).flatten(),
             launched: now,
             total,
             saved,
@@ -350,6 +352,7 @@ impl World {
         let mut report = report(running.launched, end, running.ending.clone(), outputs, running.milli_cpus);
         report.usage.read_bytes = running.incoming;
         report.usage.write_bytes = running.outgoing;
+        report.told = running.told.take();
         let told = end.plus(self.model.dependency_latency);
         self.next(told, attempt, Happening::Tell(Input::Ended { attempt, report }));
     }
@@ -415,6 +418,17 @@ fn moved(spec: &JobSpec, outputs: &[OutputFile]) -> (u64, u64) {
     }
 }
 
+/// Numbers that a trial might say: any between 0 and 1, the same for the same command.
+fn told(spec: &JobSpec) -> Option<Box<Told>> {
+    let number = |name: &String| {
+        let digest = Digest::of(format!("{name} {:?}", spec.command).as_bytes());
+        let bits = u32::from_le_bytes([digest.0[0], digest.0[1], digest.0[2], digest.0[3]]);
+        (name.clone(), f64::from(bits) / f64::from(u32::MAX))
+    };
+    let values = spec.objectives.iter().map(number).collect();
+    (!spec.objectives.is_empty()).then(|| Box::new(Told { values, steps: Vec::new() }))
+}
+
 fn report(
     started: Timestamp,
     ended: Timestamp,
@@ -425,5 +439,5 @@ fn report(
     let wall_us = ended.since(started).as_micros() as u64;
     let user_us = wall_us.saturating_mul(u64::from(milli_cpus)) / 1000;
     let usage = Usage { wall_us, user_us, ..Usage::default() };
-    Box::new(Report { ending, started, ended, usage, outputs, stderr_tail: String::new(), script: None })
+    Box::new(Report { ending, started, ended, usage, outputs, stderr_tail: String::new(), script: None, told: None })
 }

@@ -128,6 +128,7 @@ impl<'a> Changes<'a> {
             }
             Event::Skipped { job, because } => self.enter(job, "skipped", at)?.because = json(&because),
             Event::Cancelled { job } => drop(self.enter(job, "cancelled", at)?),
+            Event::Asked { .. } => {}
             Event::Grafted { .. } => self.grafted = true,
             Event::Node { .. } | Event::Ordered { .. } => {}
             Event::Stopping { how } => {

@@ -234,6 +234,7 @@ impl Walk<'_> {
                 let position = task.inputs.iter().position(|other| other.name == input.name).unwrap_or(0) as u32;
                 makers.extend(engine.graph().version(job, position, set));
             }
+            Some(FileSource::Search { task: set, .. }) => makers.extend(engine.graph().best(set)),
             None => {}
         }
         let more = makers.len().saturating_sub(MOST_MAKERS);

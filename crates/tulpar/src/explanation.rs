@@ -208,6 +208,7 @@ pub(crate) fn because_words(because: Option<&Because>, cause: Option<&str>) -> S
             None => format!("because of job {}", job.0),
         },
         Some(Because::Condition) => "its condition is not true".to_owned(),
+        Some(Because::Exhausted) => "the search has nothing more to try".to_owned(),
         Some(Because::NotWanted) => "not needed for what was asked with --until".to_owned(),
         None => String::new(),
     }

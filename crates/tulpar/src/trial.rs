@@ -180,6 +180,7 @@ fn spec() -> JobSpec {
         node: "local".into(),
         request: None,
         script: None,
+        objectives: Vec::new(),
     }
 }
 

@@ -105,6 +105,7 @@ impl Bench {
             outputs,
             stderr_tail: String::new(),
             script: None,
+            told: None,
         }
     }
 

@@ -45,6 +45,7 @@ fn requests(profiles: &str, ending: &Ending) -> Vec<Request> {
                     outputs: Vec::new(),
                     stderr_tail: String::new(),
                     script: Default::default(),
+                    told: None,
                 };
                 inputs.push(Input::Ended { attempt, report: Box::new(report) });
             }

@@ -380,6 +380,7 @@ impl Work {
             outputs: Vec::new(),
             stderr_tail,
             script: None,
+            told: None,
         };
         self.tell(Observation::Ended(attempt, Box::new(report)));
     }

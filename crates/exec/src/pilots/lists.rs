@@ -94,6 +94,6 @@ fn portable_file(file: &InputFile, root: &Path, sources: &mut HashMap<Digest, Pa
             sources.entry(file.digest).or_insert_with(|| root.join(path));
             InputFile { source: Source::Object, ..file.clone() }
         }
-        Source::Object | Source::Remote(_) => file.clone(),
+        Source::Object | Source::Remote(_) | Source::Text(_) => file.clone(),
     }
 }

@@ -374,5 +374,6 @@ pub(super) fn ended(ending: Ending) -> Box<Report> {
         outputs: Vec::new(),
         stderr_tail: String::new(),
         script: None,
+        told: None,
     })
 }

@@ -67,6 +67,7 @@ pub(crate) fn report(ending: Ending, started: Option<Timestamp>, words: String) 
         outputs: Vec::new(),
         stderr_tail: words,
         script: None,
+        told: None,
     })
 }
 

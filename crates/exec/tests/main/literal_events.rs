@@ -195,6 +195,7 @@ fn ended(job: u32, n: u32, ending: Ending, outputs: Vec<OutputFile>, stderr_tail
             outputs,
             stderr_tail: stderr_tail.into(),
             script: None,
+            told: None,
         }),
     }
 }

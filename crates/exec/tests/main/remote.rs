@@ -26,6 +26,7 @@ fn came_back(bytes: &[u8]) -> (tempfile::TempDir, Remote) {
         outputs: vec![OutputFile { output: 0, path: "model.bin".into(), size: 7, digest, executable: false }],
         stderr_tail: String::new(),
         script: None,
+        told: None,
     };
     fs::create_dir_all(out.join(parcel::OBJECTS)).unwrap();
     fs::write(out.join(parcel::OBJECTS).join(digest.hex()), bytes).unwrap();

@@ -184,5 +184,6 @@ pub(super) fn unstarted(ending: Ending) -> Report {
         outputs: Vec::new(),
         stderr_tail: String::new(),
         script: None,
+        told: None,
     }
 }

@@ -61,7 +61,7 @@ impl Files {
     pub(super) fn path_of(&self, file: &InputFile) -> PathBuf {
         match &file.source {
             Source::Path(path) => self.project.join(path),
-            Source::Object => self.objects.join(object_path(&file.digest)),
+            Source::Object | Source::Text(_) => self.objects.join(object_path(&file.digest)),
             Source::Remote(_) => self.pool.join(object_path(&file.digest)),
         }
     }

@@ -26,7 +26,7 @@ impl Running {
                 let inputs = self.told.spec.inputs.iter().flat_map(|input| input.files.iter());
                 let remote = inputs.filter_map(|file| match &file.source {
                     Source::Remote(url) => Some(url.clone()),
-                    Source::Path(_) | Source::Object => None,
+                    Source::Path(_) | Source::Object | Source::Text(_) => None,
                 });
                 let urls: Vec<String> = remote.collect();
                 self.files.remove(&urls)?;
@@ -52,7 +52,7 @@ impl Running {
                         remote.push(url);
                         location(url)?
                     }
-                    Source::Path(_) | Source::Object => self.files.path_of(file).into(),
+                    Source::Path(_) | Source::Object | Source::Text(_) => self.files.path_of(file).into(),
                 };
                 list.push(Transfer { size: Some(file.size), ..Transfer::new(from, to) });
             }

@@ -155,6 +155,7 @@ pub(super) fn spec(command: CommandLine) -> JobSpec {
         node: "here".into(),
         request: None,
         script: None,
+        objectives: Vec::new(),
     }
 }
 

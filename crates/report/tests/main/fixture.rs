@@ -160,7 +160,7 @@ impl Told {
             self.outputs[attempt.job.index()] = Some(outputs.clone().into());
         }
         let (started, ended) = (at(times.0), at(times.1));
-        let report = Report { ending, started, ended, usage, outputs, stderr_tail: String::new(), script };
+        let report = Report { ending, started, ended, usage, outputs, stderr_tail: String::new(), script, told: None };
         self.tell(heard, Event::Ended { attempt, report: Box::new(report) });
     }
 

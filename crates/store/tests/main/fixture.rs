@@ -152,6 +152,7 @@ pub(crate) fn ended(job: u32, n: u32, ending: Ending, wall_us: u64, outputs: Vec
             outputs,
             stderr_tail: if wall_us == 400 { "Killed".into() } else { String::new() },
             script: None,
+            told: None,
         }),
     }
 }

@@ -26,6 +26,7 @@ fn ended(job: u32, from: u64, to: u64, usage: Usage) -> Event {
         outputs: vec![],
         stderr_tail: String::new(),
         script: None,
+        told: None,
     };
     Event::Ended { attempt: attempt(job, 1), report: Box::new(report) }
 }

@@ -170,7 +170,7 @@ fn data_uses(project: &Project, path: &Path, digest: Option<Digest>) -> Result<V
         for (index, files) in saved.plan.files.iter().enumerate() {
             let same_file = |source: &Source| match source {
                 Source::Path(from) => project.root().join(from) == path,
-                Source::Object | Source::Remote(_) => false,
+                Source::Object | Source::Remote(_) | Source::Text(_) => false,
             };
             let found = files
                 .iter()

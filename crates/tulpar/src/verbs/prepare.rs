@@ -222,7 +222,7 @@ fn unseen_files(project: &Path, workflow: &Workflow) -> Vec<Diagnostic> {
             let plain = !word.starts_with(['/', '-', '.']) && word.contains('.') && !word.contains(['{', '$', '*']);
             let inputs = task.inputs.iter().filter_map(|input| match input.source {
                 FileSource::Data(data) => Some(&workflow.data[data.index()].source),
-                FileSource::Output { .. } | FileSource::Latest { .. } => None,
+                FileSource::Output { .. } | FileSource::Latest { .. } | FileSource::Search { .. } => None,
             });
             let covered = inputs.into_iter().any(|source| match source {
                 DataSource::File(path) => path == word,

@@ -165,9 +165,14 @@ pub(crate) fn words(known: &Known<'_>, entry: &Entry) -> String {
         Event::Skipped { because, .. } => match because {
             Because::Upstream(job) => format!("skipped because of {}", (known.name)(*job)),
             Because::Condition => "skipped: its condition is not true".to_owned(),
+            Because::Exhausted => "skipped: the search has nothing more to try".to_owned(),
             Because::NotWanted => "skipped: not needed for what was asked".to_owned(),
         },
         Event::Cancelled { .. } => "cancelled".to_owned(),
+        Event::Asked { values, .. } => {
+            let values: Vec<String> = values.iter().map(|(name, value)| format!("{name} = {value}")).collect();
+            format!("becomes a trial with {}", values.join(", "))
+        }
         Event::Grafted { set, .. } => {
             format!("its task set got its tasks: {}", (known.tasks)(*set))
         }

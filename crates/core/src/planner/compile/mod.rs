@@ -83,6 +83,11 @@ pub enum CompileError {
     )]
     Arrivals(String),
     #[error(
+        "what `{0}` tries is known only when it runs, so its jobs cannot be planned ahead: run it without clustering and \
+         staging"
+    )]
+    Search(String),
+    #[error(
         "`{0}` is a sub-workflow, whose files cannot go by way of a staging site: run without `--data nonsharedfs`, or \
          run the sub-workflow by itself"
     )]

@@ -93,6 +93,7 @@ mod tests {
             outputs: Vec::new(),
             stderr_tail: String::new(),
             script: None,
+            told: None,
         }
     }
 
