@@ -324,8 +324,8 @@ impl Engine {
     fn tolerates(&self, set: SetId) -> bool {
         let progress = &self.sets[set.index()];
         match self.plan().task(set).settings.tolerate {
-            // A search learns from what failed too, and goes on without it.
-            Tolerance::None => self.plan().task(set).search().is_some(),
+            // A search learns from what failed too, and goes on without it, as long as there is something to find.
+            Tolerance::None => self.plan().task(set).search().is_some() && progress.failed < progress.counts.total(),
             Tolerance::Tasks(allowed) => progress.failed <= allowed,
             Tolerance::Percent(percent) => {
                 u64::from(progress.failed) * 100 <= u64::from(percent) * u64::from(progress.counts.total())

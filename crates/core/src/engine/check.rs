@@ -169,6 +169,11 @@ impl Engine {
                 found[job.index()] += u32::from(!complete);
             }
         }
+        for set in self.graph.searches() {
+            for job in self.graph.jobs_of(set).into_iter().flatten().skip(self.graph.asked(set) as usize) {
+                found[job.index()] += 1;
+            }
+        }
         for job in (0..self.states.len()).map(JobId::from) {
             let counted = self.unmet[job.index()];
             if counted != found[job.index()] {

@@ -58,7 +58,8 @@ impl Engine {
 
     /// Every combination was tried: the tasks that are left are not needed.
     fn exhausted(&mut self, now: Timestamp, set: SetId, step: &mut Step) {
-        let left: Vec<JobId> = self.graph.jobs_of(set).into_iter().flatten().skip(self.graph.asked(set) as usize).collect();
+        let left: Vec<JobId> =
+            self.graph.jobs_of(set).into_iter().flatten().skip(self.graph.asked(set) as usize).collect();
         for job in left {
             if self.state(job) == State::Waiting {
                 self.record(now, Event::Skipped { job, because: Because::Exhausted }, step);

@@ -112,7 +112,9 @@ impl<'g> Exported<'g> {
                                 problems.push(format!("`{known}` and `{from}` are both called `{}`", file.path));
                             }
                         }
-                        (Source::Text(_), _) => problems.push(format!("`{}` is what a search found in a run", file.path)),
+                        (Source::Text(_), _) => {
+                            problems.push(format!("`{}` is what a search found in a run", file.path))
+                        }
                         (Source::Remote(url), _) => problems.push(format!("`{url}` would have to be fetched")),
                     }
                 }

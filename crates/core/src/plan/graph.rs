@@ -5,8 +5,8 @@
 //! costs n + m edges, not n · m. The graph knows nothing of states.
 
 use super::arrivals::Arrivals;
-use super::searches::Searches;
 use super::scatter::{self, Bound, Link, ResolvedAxis, ResolvedValues};
+use super::searches::Searches;
 use super::{Cycle, Plan};
 use crate::ids::{DataId, Digest, JobId, SetId};
 use crate::job::InputFile;

@@ -147,8 +147,7 @@ fn best_trial(study: &Study) -> Option<&Trial> {
 fn best(study: &Study) -> Option<String> {
     let trial = best_trial(study)?;
     let objectives = study.settings().objectives.iter().zip(&trial.values);
-    let values: BTreeMap<&str, f64> =
-        objectives.map(|(objective, value)| (objective.name.as_str(), *value)).collect();
+    let values: BTreeMap<&str, f64> = objectives.map(|(objective, value)| (objective.name.as_str(), *value)).collect();
     let best = serde_json::json!({
         "trial": trial.number + 1,
         "params": study.values(trial.number)?,

@@ -8,7 +8,9 @@ use crate::job::{CommandLine, InputFile, InputFiles, JobSpec, OutputFile, Output
 use crate::resources::Request;
 use crate::workflow::planned::{self, Member, MemberSource, Operation, Planned, Work};
 use crate::workflow::template::{self, TemplateError, Values};
-use crate::workflow::{AxisValues, FileSource, Finding, Limits, OutputKind, Run, Settings, Task, Template, Value, Variant};
+use crate::workflow::{
+    AxisValues, FileSource, Finding, Limits, OutputKind, Run, Settings, Task, Template, Value, Variant,
+};
 use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
 use std::sync::Arc;

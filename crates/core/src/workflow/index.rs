@@ -145,7 +145,9 @@ impl<'d> Index<'d> {
             .related(head.span, "the task is here");
         let diagnostic = if head.searches {
             let best = head.outputs.first().map_or("model", |output| output.name.as_str());
-            diagnostic.help(format!("a search has `{task}.best`, `{task}.trials` and, of its best trial, `{task}.best.{best}`"))
+            diagnostic.help(format!(
+                "a search has `{task}.best`, `{task}.trials` and, of its best trial, `{task}.best.{best}`"
+            ))
         } else if head.outputs.is_empty() {
             diagnostic.help(format!("it declares no `out:`; to wait for it only, write `after: [{task}]`"))
         } else {

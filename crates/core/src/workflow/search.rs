@@ -192,7 +192,9 @@ fn json_of_space(node: Node<'_>) -> serde_json::Value {
     for (key, value) in node.entries() {
         let Some(name) = key.text() else { continue };
         match parameters.last_mut() {
-            Some((_, serde_json::Value::String(open))) if value.is_null() && open.contains('(') && !open.contains(')') => {
+            Some((_, serde_json::Value::String(open)))
+                if value.is_null() && open.contains('(') && !open.contains(')') =>
+            {
                 open.push_str(", ");
                 open.push_str(name);
             }

@@ -6,8 +6,8 @@ use super::scope::{Meaning, Scope, Use};
 use super::settings::{Interner, Layer};
 use super::template::is_identifier;
 use super::{
-    Axis, AxisValues, Condition, Data, DataSource, FileSource, Finding, Input, Iteration, Output, OutputKind, Run, Span, Task,
-    Template, axes, condition, keys, scatter, search, variants,
+    Axis, AxisValues, Condition, Data, DataSource, FileSource, Finding, Input, Iteration, Output, OutputKind, Run,
+    Span, Task, Template, axes, condition, keys, scatter, search, variants,
 };
 use crate::diagnostic::{BAD_NAME, CONDITION, CONFLICT, Diagnostic, MISSING_KEY, UNKNOWN_NAME};
 use crate::ids::SetId;

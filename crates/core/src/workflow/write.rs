@@ -5,8 +5,8 @@
 use super::template::{self, Values};
 use super::write_settings::bytes;
 use super::{
-    Axis, AxisValues, Comparison, Condition, Data, DataSource, FileSource, Finding, Input, Operand, Output, Run, Search, Settings, Task,
-    Value, Workflow,
+    Axis, AxisValues, Comparison, Condition, Data, DataSource, FileSource, Finding, Input, Operand, Output, Run,
+    Search, Settings, Task, Value, Workflow,
 };
 use crate::catalogue::Chosen;
 use crate::units::Bytes;

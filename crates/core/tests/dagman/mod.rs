@@ -85,7 +85,7 @@ fn waits(workflow: &Workflow) -> BTreeMap<String, Vec<String>> {
     let name = |set: tulpar_core::ids::SetId| workflow.tasks[set.index()].name.clone();
     let of = |task: &Task| {
         let made = task.inputs.iter().filter_map(|input| match input.source {
-            FileSource::Output { task, .. } => Some(name(task)),
+            FileSource::Output { task, .. } | FileSource::Search { task, .. } => Some(name(task)),
             FileSource::Data(_) | FileSource::Latest { .. } => None,
         });
         let mut all: Vec<String> = made.chain(task.after.iter().map(|set| name(*set))).collect();

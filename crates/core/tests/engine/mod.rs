@@ -6,6 +6,7 @@ mod packing;
 mod retries;
 mod scatter;
 mod scheduling;
+mod searches;
 mod steps;
 
 use std::collections::BTreeMap;

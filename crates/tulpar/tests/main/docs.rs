@@ -169,6 +169,19 @@ fn the_commands_about_io_work() {
 }
 
 #[test]
+fn the_search_of_the_documentation_finds_what_is_best() {
+    let text = document("docs/search.md");
+    let scene = Scene::new(&blocks(&text, "yaml")[0]);
+    scene.tulpar("check").done();
+    scene.tulpar("run").done();
+    let summary = scene.read("results/summary.txt");
+    assert!(summary.contains("\"loss\": 1") && summary.contains("trained with"), "{summary}");
+    assert_eq!(summary.lines().filter(|line| line.contains(",complete,")).count(), 12, "{summary}");
+    let trial = scene.tulpar("explain search[trial=3] --json").done().out;
+    assert!(trial.contains("\"done\""), "{trial}");
+}
+
+#[test]
 fn the_commands_about_simulation_work() {
     let text = document("docs/simulation.md");
     let scene = Scene::new(&blocks(&text, "yaml")[0]);
