@@ -69,6 +69,14 @@ pub(super) fn read<'d>(
         );
         return None;
     };
+    // Also when something else is wrong: the command may name them.
+    scope.add(reader, TRIAL, Meaning::Variable, key.span());
+    let mut names = vec![TRIAL.to_owned()];
+    for node in named(space) {
+        let Some(name) = reader.name(node, "a parameter") else { continue };
+        scope.add(reader, name, Meaning::Sampled, node.span());
+        names.push(name.to_owned());
+    }
     if parts.objectives.is_empty() {
         reader.report(
             Diagnostic::error(MISSING_KEY, key.span(), "`search` does not say what is better")
@@ -113,13 +121,6 @@ pub(super) fn read<'d>(
     if let Err(error) = Study::new(settings.clone()) {
         reader.report(Diagnostic::error(BAD_VALUE, node.span(), error.to_string()));
         return None;
-    }
-    scope.add(reader, TRIAL, Meaning::Variable, key.span());
-    let mut names = vec![TRIAL.to_owned()];
-    for node in named(space) {
-        let Some(name) = reader.name(node, "a parameter") else { continue };
-        scope.add(reader, name, Meaning::Sampled, node.span());
-        names.push(name.to_owned());
     }
     let search = Search { trials, parallel, study: settings };
     Some((Axis { names, values: AxisValues::Trials(Arc::new(search)) }, key.span()))

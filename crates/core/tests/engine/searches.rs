@@ -33,13 +33,13 @@ fn trials_are_asked_for_when_there_is_room_and_the_best_goes_on() {
     // Two cores: two trials run and one more is ready, so that no core waits.
     let asked: Vec<&String> = begun.iter().filter(|line| line.starts_with("Asked")).collect();
     assert_eq!(asked.len(), 3, "{begun:?}");
-    assert!(begun.contains(&"start search[trial=2].1 on here-1".to_owned()), "{begun:?}");
+    assert!(begun.contains(&"start search[trial=2].1 on here-01".to_owned()), "{begun:?}");
     assert!(bench.shell_line("search[trial=1]").contains("--trial 1"));
     assert_ne!(bench.shell_line("search[trial=1]"), bench.shell_line("search[trial=2]"));
     bench.says("search[trial=1]", 0.5);
     bench.says("search[trial=2]", 0.25);
     let ended = bench.says("search[trial=3]", 0.75);
-    assert!(ended.contains(&"start train.1 on here-1".to_owned()), "{ended:?}");
+    assert!(ended.contains(&"start train.1 on here-01".to_owned()), "{ended:?}");
     let spec = &bench.specs["train"];
     let Source::Text(best) = &spec.inputs[0].files[0].source else { panic!("{:?}", spec.inputs[0]) };
     let best: serde_json::Value = serde_json::from_str(best).unwrap();
@@ -59,7 +59,7 @@ fn no_more_trials_than_allowed_are_under_way_and_one_that_failed_is_told_so() {
     assert!(failed.contains(&"failed search[trial=1] Task".to_owned()), "{failed:?}");
     bench.says("search[trial=2]", 2.0);
     let ended = bench.says("search[trial=3]", 3.0);
-    assert!(ended.contains(&"start train.1 on here-1".to_owned()), "{ended:?}");
+    assert!(ended.contains(&"start train.1 on here-01".to_owned()), "{ended:?}");
     let Source::Text(table) = &bench.specs["train"].inputs[1].files[0].source else { panic!() };
     assert!(table.lines().nth(1).is_some_and(|line| line.starts_with("1,failed,,")), "{table}");
     assert_eq!(bench.done("train").last().map(String::as_str), Some("run Done"));
@@ -76,7 +76,7 @@ fn a_grid_that_is_smaller_than_the_number_of_trials_ends_with_it() {
     assert!(begun.contains(&"skipped search[trial=3] Exhausted".to_owned()), "{begun:?}");
     bench.says("search[trial=1]", 1.0);
     let ended = bench.says("search[trial=2]", 2.0);
-    assert!(ended.contains(&"start train.1 on here-1".to_owned()), "{ended:?}");
+    assert!(ended.contains(&"start train.1 on here-01".to_owned()), "{ended:?}");
 }
 
 #[test]
