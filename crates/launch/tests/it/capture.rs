@@ -10,7 +10,7 @@ fn an_attempt_that_asks_for_it_leaves_a_log_and_a_summary_in_its_record() {
     std::fs::write(scene.path("data"), vec![7; 100_000]).unwrap();
     let mut spec = shell(&format!("cat {} > copy; cat copy > /dev/null", scene.path("data").display()));
     spec.io = Some(IoCapture::Trace);
-    spec.outputs = vec![output(".", OutputKind::Directory)];
+    spec.outputs = vec![output("*", OutputKind::Pattern)];
     let report = scene.run(spec);
     assert_eq!(report.ending, Ending::Exit(0));
     let outputs: Vec<&str> = report.outputs.iter().map(|output| output.path.as_str()).collect();
