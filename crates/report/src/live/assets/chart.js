@@ -2,7 +2,7 @@
 
 import { h, replace, svg, tip } from './dom.js';
 import { api, get, repeating } from './server.js';
-import { bytes, duration, number, timeStep } from './words.js';
+import { bytes, duration, number, tickWords, timeStep } from './words.js';
 
 const LEFT = 62;
 const BOTTOM = 24;
@@ -46,7 +46,7 @@ export function chart({ title, unit, series, limit, from, to, note }) {
     const step = timeStep(to - from, (width - LEFT) / 78);
     for (let time = Math.ceil(from / step) * step; time <= to; time += step) {
       const anchor = x(time) > width - RIGHT - 24 ? 'end' : 'middle';
-      parts.push(svg('line', { class: 'axis', x1: x(time), x2: x(time), y1: y(0), y2: y(0) + 4 }), svg('text', { class: 'soft', x: x(time), y: TALL - 6, 'text-anchor': anchor }, time === 0 ? '0 s' : duration(time)));
+      parts.push(svg('line', { class: 'axis', x1: x(time), x2: x(time), y1: y(0), y2: y(0) + 4 }), svg('text', { class: 'soft', x: x(time), y: TALL - 6, 'text-anchor': anchor }, tickWords(time, step)));
     }
     parts.push(svg('line', { class: 'axis', x1: LEFT, x2: width - RIGHT, y1: y(0), y2: y(0) }));
     if (limit && limit.value > 0) parts.push(svg('line', { class: 'limit', x1: LEFT, x2: width - RIGHT, y1: y(limit.value), y2: y(limit.value) }));

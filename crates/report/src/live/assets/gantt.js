@@ -3,7 +3,7 @@
 
 import { colour, h, jobPath, redrawing, replace, say, sharpen, tip } from './dom.js';
 import { api, get, now, repeating } from './server.js';
-import { duration, number, plural, stateOf, stateName, shown, timeStep } from './words.js';
+import { duration, number, plural, stateOf, stateName, shown, tickWords, timeStep } from './words.js';
 
 const KINDS = 10;
 const HEAD = 26;
@@ -164,7 +164,7 @@ export function gantt(first) {
       pen.moveTo(place, HEAD - 4);
       pen.lineTo(place, tall);
       pen.stroke();
-      const text = time === 0 ? '0 s' : duration(time);
+      const text = tickWords(time, step);
       pen.fillText(text, Math.min(place + 3, width - pen.measureText(text).width - 2), 12);
     }
     pen.strokeStyle = soft;

@@ -153,3 +153,15 @@ export function readingWords({ reading, events }) {
 // A round length of time, of which at most so many go into another.
 const STEPS = [1e3, 2e3, 5e3, 1e4, 2e4, 5e4, 1e5, 2e5, 5e5, 1e6, 2e6, 5e6, 1e7, 1.5e7, 3e7, 6e7, 1.2e8, 3e8, 6e8, 9e8, 1.8e9, 3.6e9, 7.2e9, 1.08e10, 2.16e10, 4.32e10, 8.64e10, 1.728e11, 4.32e11, 8.64e11];
 export const timeStep = (span, most) => STEPS.find((one) => span / one <= most) ?? STEPS.at(-1);
+
+// A time on an axis with such steps: as fine as they are.
+export function tickWords(time, step) {
+  if (time === 0) return '0 s';
+  if (step >= 6e7 || (time < 6e7 && step >= 1e6)) return duration(time);
+  const digits = step >= 1e6 ? 0 : step >= 1e5 ? 1 : step >= 1e4 ? 2 : 3;
+  const minutes = Math.floor(time / 6e7);
+  const seconds = ((time - minutes * 6e7) / 1e6).toFixed(digits);
+  if (minutes === 0) return `${seconds} s`;
+  const clock = `${minutes < 60 ? minutes : `${Math.floor(minutes / 60)}:${String(minutes % 60).padStart(2, '0')}`}`;
+  return `${clock}:${seconds.padStart(digits > 0 ? digits + 3 : 2, '0')}`;
+}
