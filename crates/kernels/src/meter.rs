@@ -223,14 +223,13 @@ impl Probe {
         result
     }
 
-    /// Who folds the logs must know what is under way: its begin is noted before the call.
+    /// Who folds the logs must know what is under way: that it begins is noted before the call, and not within its time.
     fn timed<T>(&mut self, call: impl FnOnce() -> T) -> (u64, T, u64) {
-        let start = {
+        {
             let mut log = locked(&self.log);
-            let start = self.meter.clock.now();
-            log.since = Some(start);
-            start
-        };
+            log.since = Some(self.meter.clock.now());
+        }
+        let start = self.meter.clock.now();
         let result = call();
         (start, result, self.meter.clock.now())
     }
