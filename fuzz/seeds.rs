@@ -30,7 +30,7 @@ fn main() {
         write("darshan", name, &log(version, big_endian, compression));
     }
     // wall_time, step, and a summary with one value.
-    let event = b"\x09\0\0\0\0\0\0\xf0?\x10\x05*\x0e\x0a\x0c\x0a\x04loss\x15\0\0\x80?";
+    let event = b"\x09\0\0\0\0\0\0\xf0?\x10\x05*\x0d\x0a\x0b\x0a\x04loss\x15\0\0\x80?";
     write("tensorboard", "event", event);
     write("tensorboard", "empty-record", b"\0\0\0\0\0\0\0\0)\x03\x98\x07\xd8\xea\x82\xa2");
     write("chrome", "object", CHROME.as_bytes());

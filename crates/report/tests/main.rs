@@ -4,6 +4,7 @@ mod main {
     mod character;
     mod export;
     mod fixture;
+    mod io;
     mod report;
     mod statistics;
     mod timeline;

@@ -149,3 +149,34 @@ fn a_report_beside_changed_profiles_never_panics_nor_eats_memory() {
         assert!(found.is_some(), "a profile that cannot be read must not cost the report");
     }
 }
+
+#[test]
+fn the_seeds_of_fuzzing_are_read_without_damage() {
+    use std::io::Cursor;
+    use tulpar_trace::darshan::{Log, Visitor};
+    use tulpar_trace::profile::{chrome, dftracer, input_pipeline, kineto, xplane};
+    use tulpar_trace::tensorboard;
+
+    struct Everything;
+    impl Visitor for Everything {}
+
+    let corpus = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/corpus");
+    let mut seen = 0;
+    for path in crate::harness::files(&corpus, "") {
+        let bytes = std::fs::read(&path).unwrap();
+        let target = path.parent().and_then(Path::file_name).unwrap().to_string_lossy().into_owned();
+        let sound = match target.as_str() {
+            "darshan" => Log::new(Cursor::new(&bytes)).is_ok_and(|mut log| log.visit(&mut Everything).is_empty()),
+            "tensorboard" => tensorboard::Event::parse(&bytes).is_ok() || tensorboard::read(&bytes[..], drop).is_ok(),
+            "chrome" => chrome::read(&bytes[..], |_| {}).is_ok(),
+            "kineto" => kineto::Profile::read(&bytes[..]).is_ok(),
+            "dftracer" => dftracer::read(&bytes[..], |_| {}).is_ok_and(|document| document.events == 1),
+            "xplane" => xplane::Space::parse(&bytes).is_ok(),
+            "input_pipeline" => input_pipeline::InputPipeline::parse(&bytes).is_ok(),
+            other => panic!("no reader for {other}"),
+        };
+        assert!(sound, "{}", path.display());
+        seen += 1;
+    }
+    assert!(seen >= 13, "{seen}");
+}
