@@ -101,5 +101,7 @@ fn spec(attempt: AttemptId, line: &str, memory: Option<Bytes>) -> Box<JobSpec> {
         node: "here".into(),
         request: None,
         script: None,
+        io: None,
+        objectives: Vec::new(),
     })
 }

@@ -156,7 +156,7 @@ fn task((random, loops): (&mut ChaCha8Rng, &mut Option<ChaCha8Rng>), index: usiz
     let variable_in_path = |axis: &Axis| match axis.values {
         AxisValues::Files { .. } => format!("-{{{}.stem}}", axis.names[0]),
         AxisValues::Arrivals { .. } => format!("-{{{}.index}}", axis.names[0]),
-        AxisValues::Range { .. } | AxisValues::Rows(_) => format!("-{{{}}}", axis.names[0]),
+        AxisValues::Range { .. } | AxisValues::Rows(_) | AxisValues::Trials(_) => format!("-{{{}}}", axis.names[0]),
     };
     let suffix: String = scatter.iter().map(variable_in_path).collect();
     let path = if pattern { format!("out{index}{suffix}/*.dat") } else { format!("out{index}{suffix}.dat") };
