@@ -263,6 +263,7 @@ fn records(run: &Path, jobs: u32) -> std::io::Result<()> {
             input_files: 3,
             input_bytes: 4096,
             outputs: vec![],
+            io: None,
         };
         serde_json::to_writer(&mut file, &record)?;
         file.write_all(b"\n")?;
