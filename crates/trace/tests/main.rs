@@ -9,6 +9,8 @@ mod darshan_fixtures;
 mod darshan_generated;
 #[path = "main/darshan_hostile.rs"]
 mod darshan_hostile;
+#[path = "main/darshan_written.rs"]
+mod darshan_written;
 #[path = "main/findings.rs"]
 mod findings;
 #[path = "main/generator.rs"]
