@@ -123,6 +123,7 @@ fn best(times: usize, mut start: impl FnMut() -> std::io::Result<std::process::C
     costs[0]
 }
 
+#[expect(clippy::zombie_processes, reason = "`wait4` waits for it, and says what it used")]
 fn measure(start: &mut impl FnMut() -> std::io::Result<std::process::Child>) -> Cost {
     let begun = Instant::now();
     let child = start().expect("a process");
