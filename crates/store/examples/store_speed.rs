@@ -68,6 +68,7 @@ fn of_one_task(job: u32) -> [Event; 4] {
         outputs: vec![output],
         stderr_tail: String::new(),
         script: None,
+        told: None,
     };
     [
         Event::Missed { job: JobId(job), key: Some(digest), reason: Reason::New },

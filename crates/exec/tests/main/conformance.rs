@@ -78,6 +78,7 @@ pub(crate) fn spec(job: u32, line: &str) -> Box<JobSpec> {
         node: "here".into(),
         request: Some(Box::default()),
         script: None,
+        objectives: Vec::new(),
     })
 }
 

@@ -205,6 +205,7 @@ fn spec(job: u32, pilot: u32, line: &str) -> Box<JobSpec> {
         node: format!("pilot-{pilot}"),
         request: None,
         script: None,
+        objectives: Vec::new(),
     })
 }
 
