@@ -23,9 +23,10 @@ struct State {
 }
 
 impl Queue {
-    pub(crate) fn new(ahead: u64, readers: u64) -> Queue {
+    /// Nothing is read before [`Queue::admit`].
+    pub(crate) fn new(readers: u64) -> Queue {
         let ready = VecDeque::new();
-        let state = State { ready, tickets: ahead.max(1), readers, failed: None, stopped: false };
+        let state = State { ready, tickets: 0, readers, failed: None, stopped: false };
         Queue { state: Mutex::new(state), changed: Condvar::new() }
     }
 
@@ -100,6 +101,12 @@ impl Queue {
         sample
     }
 
+    /// So many samples may be read ahead.
+    pub(crate) fn admit(&self, ahead: u64) {
+        locked(&self.state).tickets += ahead.max(1);
+        self.wake();
+    }
+
     pub(crate) fn wake(&self) {
         self.changed.notify_all();
     }
@@ -118,7 +125,8 @@ mod tests {
 
     #[test]
     fn no_more_is_read_ahead_than_was_asked_for() {
-        let (queue, begun) = (Queue::new(3, 1), AtomicU64::new(0));
+        let (queue, begun) = (Queue::new(1), AtomicU64::new(0));
+        queue.admit(3);
         let (told, heard) = mpsc::channel();
         std::thread::scope(|scope| {
             scope.spawn(|| {

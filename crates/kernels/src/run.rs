@@ -55,7 +55,7 @@ pub fn run(workload: &Workload, dir: &Path, outputs: &Outputs, rank: Rank) -> Re
         let mut source = Source::Demand(loading.loader(), Probe::new(&meter));
         training.train(&mut source, &mut profile)?;
     } else {
-        let queue = Queue::new(workload.prefetch, workload.workers);
+        let queue = Queue::new(workload.workers);
         std::thread::scope(|scope| {
             for _ in 0..workload.workers {
                 let (queue, mut loader, mut probe) = (&queue, loading.loader(), Probe::new(&meter));
@@ -100,6 +100,13 @@ impl Source<'_> {
         }
     }
 
+    /// Reading begins with the first step, so that all of it is in the time of the steps.
+    fn begin(&self, ahead: u64) {
+        if let Source::Ahead(queue) = self {
+            queue.admit(ahead);
+        }
+    }
+
     /// The step has its batch; there is room for further samples.
     fn wake(&self) {
         if let Source::Ahead(queue) = self {
@@ -125,6 +132,9 @@ impl Training<'_> {
         let clock = self.meter.clock;
         for number in 0..self.workload.steps.unwrap_or(u64::MAX) {
             let begun = clock.now();
+            if number == 0 {
+                source.begin(self.workload.prefetch);
+            }
             let mut samples = 0;
             while samples < self.workload.batch
                 && let Some(bytes) = source.next()?
