@@ -68,7 +68,8 @@ impl Union {
     }
 
     pub fn length(&mut self) -> f64 {
-        self.pieces().iter().map(|(start, end)| end - start).sum()
+        // The sum of nothing is a negative zero, which reads badly.
+        self.pieces().iter().map(|(start, end)| end - start).sum::<f64>() + 0.0
     }
 
     /// The times that are in both.
