@@ -8,6 +8,7 @@ use tulpar_core::ids::{AttemptId, Digest, JobId, NodeId, SetId};
 use tulpar_core::job::{Ending, OutputFile, Report, Usage};
 use tulpar_core::resources::Request;
 use tulpar_core::units::{Bytes, Timestamp};
+use tulpar_hpo::{Origin, Value, Values};
 
 pub(crate) fn batches() -> Vec<(Timestamp, Vec<Event>)> {
     let second = |n: u64| Timestamp(1_731_700_000_000_000 + n * 1_000_000);
@@ -156,7 +157,17 @@ pub(crate) fn batches() -> Vec<(Timestamp, Vec<Event>)> {
             ],
         ),
         (second(7), vec![Event::Node { node: NodeId(3), present: true }]),
+        (second(8), vec![Event::Asked { job: JobId(11), values: values(), origin: Origin::Sampled }]),
     ]
+}
+
+fn values() -> Values {
+    let value = |name: &str, value| (name.to_owned(), value);
+    Values::from([
+        value("lr", Value::Float(0.001)),
+        value("layers", Value::Int(3)),
+        value("optimizer", Value::Text("adam".into())),
+    ])
 }
 
 fn attempt(job: u32, n: u32) -> AttemptId {
