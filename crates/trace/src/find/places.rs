@@ -76,7 +76,7 @@ pub(super) fn metadata(report: &Report) -> Option<Finding> {
     let requests = data.reads.saturating_add(data.writes).max(1);
     let samples = data.samples.filter(|samples| *samples > 0 && data.samples_files == data.files);
     let per_sample = samples.map(|samples| data.metadata_calls as f64 / samples as f64);
-    let storm = data.metadata_calls > 10_000 && data.metadata_calls.cast_unsigned() > 2 * requests;
+    let storm = data.metadata_calls > 10_000 && data.metadata_calls.cast_unsigned() > requests.saturating_mul(2);
     (run > 0.0 && (per_rank / run >= 0.05 || per_rank >= 30.0 || storm)).then(|| {
         let mut finding = Finding::new(
             "IO19",
