@@ -3,16 +3,19 @@
 //! Outputs that the same task sets read are one group, and so are the files of a data entry. A task set whose tasks
 //! are known only when it runs is one task, after all that are known. It reads no file: sizes are handed in.
 
+mod places;
+
 use super::abstraction::{Abstract, Builder, Circle, File, FileId, GroupId, Task, TaskId};
 use super::layout::{Decision, Pass};
-use crate::catalogue::{Catalogue, LOCAL, Replicated};
+
+use crate::catalogue::Catalogue;
 use crate::ids::{JobId, SetId};
 use crate::job::InputFile;
 use crate::pegasus::SUB_WORKFLOW_VARIABLE;
 use crate::plan::{Bound, Graph, Plan};
 use crate::workflow::template::{self, Values};
-use crate::workflow::{self, AxisValues, FileSource, Finding, OutputKind};
-use regex::Regex;
+use crate::workflow::{self, AxisValues, FileSource, OutputKind};
+use places::Places;
 use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
 
@@ -91,6 +94,15 @@ fn classes(plan: &Plan) -> Vec<Classes> {
             Classes { of, count: known.len() as u32 }
         })
         .collect()
+}
+
+/// Task sets that are waited for whatever is read of them.
+fn awaited(task: &workflow::Task) -> impl Iterator<Item = SetId> + '_ {
+    let searches = task.inputs.iter().filter_map(|input| match input.source {
+        FileSource::Search { task, .. } => Some(task),
+        _ => None,
+    });
+    task.after.iter().copied().chain(searches)
 }
 
 /// Everything that a task reads, the files that it is scattered over included.
@@ -261,7 +273,7 @@ impl Reading<'_> {
             // Of what is newest, nothing is known before the run.
             let known = |source: &FileSource| !matches!(source, FileSource::Latest { .. });
             let sources = task.inputs.iter().map(|input| input.source).filter(known);
-            let mut read: Vec<Read> = sources.map(|source| self.read(source)).collect();
+            let mut read: Vec<Read> = sources.filter_map(|source| self.read(source)).collect();
             read.sort_unstable();
             read.dedup();
             reads.push(read);
@@ -288,8 +300,8 @@ impl Reading<'_> {
             }
             self.scattered(job, task);
             self.batch(job, task);
-            for parent in &tasks[set.index()].after {
-                for parent in self.graph.selected(job, *parent) {
+            for parent in awaited(&tasks[set.index()]) {
+                for parent in self.graph.selected(job, parent) {
                     self.builder.after(task, TaskId(parent.0));
                 }
             }
@@ -298,40 +310,36 @@ impl Reading<'_> {
             let (task, _) = self.later[set];
             for source in sources(&tasks[set.index()]) {
                 match self.read(source) {
-                    Read::Data(data) => {
+                    None => {}
+                    Some(Read::Data(data)) => {
                         let group = self.whole(data as usize);
                         self.builder.reads(task, group);
                     }
-                    Read::Made(producer, class) => {
+                    Some(Read::Made(producer, class)) => {
                         for group in self.groups_of(producer, class) {
                             self.builder.reads(task, group);
                         }
                     }
                 }
             }
-            for parent in &tasks[set.index()].after {
-                let jobs: Vec<TaskId> = match self.later.get(parent) {
+            for parent in awaited(&tasks[set.index()]) {
+                let jobs: Vec<TaskId> = match self.later.get(&parent) {
                     Some((parent, _)) => vec![*parent],
-                    None => self.graph.jobs_of(*parent).into_iter().flatten().map(|job| TaskId(job.0)).collect(),
+                    None => self.graph.jobs_of(parent).into_iter().flatten().map(|job| TaskId(job.0)).collect(),
                 };
                 jobs.into_iter().for_each(|parent| self.builder.after(task, parent));
             }
         }
     }
 
-    fn read(&self, source: FileSource) -> Read {
+    /// None of what a search found: which trial's files that will be is not known, and its summary is nothing to move.
+    fn read(&self, source: FileSource) -> Option<Read> {
         match source {
-            FileSource::Data(data) => Read::Data(data.index() as u32),
+            FileSource::Data(data) => Some(Read::Data(data.index() as u32)),
             FileSource::Output { task, output } | FileSource::Latest { task, output } => {
-                Read::Made(task, self.classes[task.index()].of[output as usize])
+                Some(Read::Made(task, self.classes[task.index()].of[output as usize]))
             }
-            FileSource::Search { task, finding } => {
-                let output = match finding {
-                    Finding::Output(output) => output as usize,
-                    Finding::Best | Finding::Trials => 0,
-                };
-                Read::Made(task, self.classes[task.index()].of.get(output).copied().unwrap_or(0))
-            }
+            FileSource::Search { .. } => None,
         }
     }
 
@@ -428,69 +436,6 @@ fn name_of(graph: &Graph, job: Option<JobId>, path: &str) -> Box<str> {
     template::plain(path, &mut look_up).map_or_else(|_| path.into(), Into::into)
 }
 
-/// Which sites hold copies of which files.
-struct Places {
-    names: FxHashMap<String, (u32, Option<u64>)>,
-    directories: Vec<(String, u32)>,
-    patterns: Vec<(Regex, u32)>,
-    sets: Vec<Vec<String>>,
-    /// Positions in the builder, made when first needed.
-    locations: Vec<Option<u32>>,
-}
-
-impl Places {
-    fn new(catalogue: &Catalogue) -> Self {
-        let mut places = Self {
-            names: FxHashMap::default(),
-            directories: Vec::new(),
-            patterns: Vec::new(),
-            sets: Vec::new(),
-            locations: Vec::new(),
-        };
-        for replica in &catalogue.replicas {
-            let mut sites: Vec<String> = replica.copies.iter().map(|copy| copy.site.clone()).collect();
-            sites.sort_unstable();
-            sites.dedup();
-            if sites.is_empty() {
-                continue;
-            }
-            // Sites are few, and so are sets of them; the latest is the likeliest.
-            let set = places.sets.iter().rposition(|known| *known == sites).unwrap_or_else(|| {
-                places.sets.push(sites);
-                places.sets.len() - 1
-            }) as u32;
-            match &replica.what {
-                Replicated::Name(name) => drop(places.names.insert(name.clone(), (set, replica.size))),
-                Replicated::Directory(path) => places.directories.push((path.clone(), set)),
-                Replicated::Pattern(pattern) => {
-                    places.patterns.extend(Regex::new(&format!("^(?:{pattern})$")).ok().map(|regex| (regex, set)));
-                }
-            }
-        }
-        places.locations = vec![None; places.sets.len()];
-        places
-    }
-
-    /// Where a file lies and how large it is.
-    fn of(&mut self, file: &InputFile, builder: &mut Builder) -> (u32, u64) {
-        let name = file.path.as_str();
-        let found = self.names.get(name).copied();
-        let found = found.or_else(|| {
-            let directory = self.directories.iter().find(|(path, _)| name.starts_with(path.as_str()));
-            let pattern = || self.patterns.iter().find(|(regex, _)| regex.is_match(name)).map(|(_, set)| *set);
-            directory.map(|(_, set)| *set).or_else(pattern).map(|set| (set, None))
-        });
-        let Some((set, size)) = found else { return (0, file.size) };
-        let size = if file.size == 0 { size.unwrap_or(0) } else { file.size };
-        let sets = &self.sets;
-        let at = self.locations[set as usize].get_or_insert_with(|| {
-            let sites = sets[set as usize].clone();
-            if sites == [LOCAL] { 0 } else { builder.location(sites) }
-        });
-        (*at, size)
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -584,6 +529,13 @@ tasks:
         assert_eq!(graph.parents(TaskId(2)), [TaskId(0)]);
         assert_eq!(graph.parents(TaskId(3)), [TaskId(2)]);
         assert_eq!(remarks.len(), 2);
+    }
+
+    #[test]
+    fn what_a_search_found_is_waited_for_even_if_its_trials_leave_no_file() {
+        let text = "workflow: w\ntasks:\n  search:\n    search: {trials: 2, minimize: loss, space: {x: [1, 2]}}\n    run: try {x}\n  train:\n    in: [search.best]\n    run: train {best}\n";
+        let (graph, _) = read(text, &[], &Known::default());
+        assert_eq!(graph.parents(TaskId(2)), [TaskId(0), TaskId(1)]);
     }
 
     #[test]
