@@ -13,14 +13,12 @@ pub mod optuna;
 pub mod pruner;
 mod random;
 pub mod sampler;
-pub mod search;
 pub mod space;
 pub mod study;
 pub mod trial;
 
 pub use pruner::{Decision, Pruner};
 pub use sampler::Sampler;
-pub use search::Search;
 pub use space::{Condition, Domain, Parameter, Point, Space, SpaceError, Value, Values};
 pub use study::{Direction, Next, Objective, Proposal, Settings, Study, StudyError};
 pub use trial::{Origin, Outcome, State, Trial};

@@ -240,20 +240,6 @@ fn settings_that_cannot_work_are_refused() {
 }
 
 #[test]
-fn a_search_is_what_people_write_in_a_workflow() {
-    let text = r#"{"trials": 20, "parallel": 4, "maximize": "accuracy", "minimize": ["size"], "sampler": "nsga2",
-        "space": {"lr": "log(1e-5, 1e-2)", "frozen": "int(0, 12)"}, "starts": [{"lr": 0.001, "frozen": 6}]}"#;
-    let search: tulpar_hpo::Search = serde_json::from_str(text).unwrap();
-    let settings = search.settings();
-    assert_eq!(settings.objectives, [Objective::minimize("size"), Objective::maximize("accuracy")]);
-    assert!(matches!(Study::new(settings).unwrap().ask(), Next::Start { number: 0, .. }));
-    let again = serde_json::to_string(&search).unwrap();
-    assert_eq!(serde_json::from_str::<tulpar_hpo::Search>(&again).unwrap(), search);
-    let wrong = serde_json::from_str::<tulpar_hpo::Search>(r#"{"space": {"x": "float(0,1)"}, "trails": 3}"#);
-    assert!(wrong.unwrap_err().to_string().starts_with("unknown field `trails`, expected one of `space`"));
-}
-
-#[test]
 fn samplers_and_pruners_are_names_or_settings() {
     use tulpar_hpo::{Pruner, Sampler};
     let sampler: Sampler = serde_json::from_str("\"tpe\"").unwrap();
