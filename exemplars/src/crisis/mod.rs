@@ -1,0 +1,13 @@
+//! Crisis: two pipelines, text and pictures, and their fusion.
+
+use crate::failure::Failure;
+use clap::Subcommand;
+
+/// One program of the workflow.
+#[derive(Debug, Subcommand)]
+pub enum Step {}
+
+/// Runs one step.
+pub fn run(step: Step) -> Result<(), Failure> {
+    match step {}
+}
