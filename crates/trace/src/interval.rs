@@ -1,15 +1,25 @@
 //! Sets of times as sorted, disjoint intervals: unions, intersections, differences. Time in I/O is the length of a union,
 //! never a sum of overlapping pieces. Does not know what the times are of.
 
-/// A union of half-open intervals, kept sorted and disjoint once [`Union::settle`] ran.
-#[derive(Debug, Clone, Default, PartialEq)]
+/// A union of half-open intervals.
+#[derive(Debug, Clone, Default)]
 pub struct Union {
-    pieces: Vec<(f64, f64)>,
-    settled: usize,
+    /// Sorted and disjoint.
+    settled: Vec<(f64, f64)>,
+    /// Came out of order, and wait to be merged in.
+    waiting: Vec<(f64, f64)>,
+    /// Whether a waiting piece begins before the one that came before it.
+    unsorted: bool,
 }
 
-/// Unsettled pieces are merged when they exceed the settled ones by this many: memory stays near that of the result.
+/// Waiting pieces are merged when they exceed the settled ones by this many: memory stays near that of the result.
 const SLACK: usize = 1024;
+
+impl PartialEq for Union {
+    fn eq(&self, other: &Union) -> bool {
+        self.clone().pieces() == other.clone().pieces()
+    }
+}
 
 impl Union {
     pub fn new() -> Union {
@@ -17,46 +27,43 @@ impl Union {
     }
 
     /// Adds `start..end`; what is empty, turned round or not a number is no time.
+    #[inline]
     pub fn add(&mut self, start: f64, end: f64) {
         if !(start.is_finite() && end.is_finite() && start < end) {
             return;
         }
-        // Traces come nearly in order: most pieces touch the last one.
-        match self.pieces.last_mut() {
-            Some(last) if start >= last.0 && start <= last.1 => last.1 = last.1.max(end),
-            _ => self.pieces.push((start, end)),
+        // Traces come as long runs that are in order: most pieces touch the last one, or follow it.
+        let is_waiting = !self.waiting.is_empty();
+        let run = if is_waiting { &mut self.waiting } else { &mut self.settled };
+        match run.last_mut() {
+            Some(last) if start < last.0 => {
+                self.unsorted |= is_waiting;
+                self.waiting.push((start, end));
+            }
+            Some(last) if start <= last.1 => last.1 = last.1.max(end),
+            _ => run.push((start, end)),
         }
-        if self.pieces.len() > 2 * self.settled + SLACK {
+        if self.waiting.len() > self.settled.len() + SLACK {
             self.settle();
         }
     }
 
     /// Sorts and merges.
     pub fn settle(&mut self) {
-        // What was only lengthened at its end is still in order.
-        if self.settled == self.pieces.len() {
+        if self.waiting.is_empty() {
             return;
         }
-        if !self.pieces.is_sorted_by(|a, b| a.1 < b.0) {
-            // The stable sort merges runs that are in order already, and traces come as such runs.
-            self.pieces.sort_by(|a, b| a.0.total_cmp(&b.0));
-            let mut kept = 0;
-            for index in 1..self.pieces.len() {
-                let piece = self.pieces[index];
-                if piece.0 <= self.pieces[kept].1 {
-                    self.pieces[kept].1 = self.pieces[kept].1.max(piece.1);
-                } else {
-                    kept += 1;
-                    self.pieces[kept] = piece;
-                }
-            }
-            self.pieces.truncate(kept + 1);
+        if std::mem::take(&mut self.unsorted) {
+            // The stable sort merges runs that are in order already.
+            self.waiting.sort_by(|a, b| a.0.total_cmp(&b.0));
         }
-        self.settled = self.pieces.len();
+        let merged = merge(&self.settled, &self.waiting);
+        self.settled = merged;
+        self.waiting.clear();
     }
 
     pub fn extend(&mut self, other: &Union) {
-        for (start, end) in &other.pieces {
+        for (start, end) in other.settled.iter().chain(&other.waiting) {
             self.add(*start, *end);
         }
     }
@@ -64,7 +71,7 @@ impl Union {
     /// Sorted and disjoint pieces.
     pub fn pieces(&mut self) -> &[(f64, f64)] {
         self.settle();
-        &self.pieces
+        &self.settled
     }
 
     pub fn length(&mut self) -> f64 {
@@ -86,13 +93,14 @@ impl Union {
 
     /// The same times on a clock that is `seconds` ahead.
     pub fn shifted(&self, seconds: f64) -> Union {
-        let pieces = self.pieces.iter().map(|(start, end)| (start + seconds, end + seconds)).collect();
-        Union { pieces, settled: self.settled }
+        let shift =
+            |pieces: &[(f64, f64)]| pieces.iter().map(|(start, end)| (start + seconds, end + seconds)).collect();
+        Union { settled: shift(&self.settled), waiting: shift(&self.waiting), unsorted: self.unsorted }
     }
 
     /// Pieces that are held, settled or not.
     pub(crate) fn held(&self) -> usize {
-        self.pieces.len()
+        self.settled.len() + self.waiting.len()
     }
 
     /// What of it lies between two times.
@@ -132,6 +140,32 @@ impl Union {
         let pieces = self.pieces();
         Some((pieces.first()?.0, pieces.last()?.1))
     }
+}
+
+/// The union of two sorted lists of pieces. Which list goes on and whether pieces touch is not to be foretold, so that the
+/// loop has no branches on it.
+fn merge(a: &[(f64, f64)], b: &[(f64, f64)]) -> Vec<(f64, f64)> {
+    let mut merged = vec![(0.0, 0.0); a.len() + b.len() + 1];
+    // The piece before the first one ends before everything.
+    let (mut at, mut last) = (0, (f64::NEG_INFINITY, f64::NEG_INFINITY));
+    let mut append = |piece: (f64, f64)| {
+        let joins = piece.0 <= last.1;
+        at += usize::from(!joins);
+        last = (if joins { last.0 } else { piece.0 }, if joins { last.1.max(piece.1) } else { piece.1 });
+        merged[at] = last;
+    };
+    let (mut i, mut j) = (0, 0);
+    while i < a.len() && j < b.len() {
+        let (first, second) = (a[i], b[j]);
+        let is_first = first.0 <= second.0;
+        append((if is_first { first.0 } else { second.0 }, if is_first { first.1 } else { second.1 }));
+        i += usize::from(is_first);
+        j += usize::from(!is_first);
+    }
+    a[i..].iter().chain(&b[j..]).for_each(|piece| append(*piece));
+    merged.truncate(at + 1);
+    merged.remove(0);
+    merged
 }
 
 /// How much I/O is hidden behind compute, in seconds.

@@ -149,19 +149,17 @@ impl Visitor for Fold<'_> {
         let delay = self.member.delay;
         let Some(current) = analysis.current.as_mut().filter(|_| layer != Layer::MpiIo) else {
             // MPI-IO's bytes are in the timeline as those of POSIX below it.
-            summary.add(rank, operation, segments, delay, |_, _| {});
+            summary.add((rank, Role::Other), operation, segments, delay, |_, _| {});
             return;
         };
         let mut row = analysis.timeline.row(rank);
         let mut file_row = current.row.then(|| analysis.file_timeline.row(trace.id.cast_signed()));
-        let times = analysis.roles.entry((current.role, column)).or_default();
         let limit = current.limit;
-        summary.add(rank, operation, segments, delay, |span, segment| {
+        summary.add((rank, current.role), operation, segments, delay, |span, segment| {
             row.add(column, span, segment.length as f64);
             if let Some(row) = &mut file_row {
                 row.add(column, span, segment.length as f64);
             }
-            times.add(span.0, span.1);
             current.trace.first = current.trace.first.min(span.0);
             current.trace.last = current.trace.last.max(span.1);
             if operation == Operation::Read {

@@ -120,6 +120,13 @@ impl Analysis {
                 }
             }
         }
+        for (layer, summary) in &mut analysis.traced {
+            let roles = summary.finish();
+            // MPI-IO moves its bytes through POSIX: its times are in there.
+            if *layer != Layer::MpiIo {
+                analysis.roles = roles;
+            }
+        }
         // A heat map has what was not traced; what was traced has it better.
         let is_traced = analysis.traced.contains_key(&Layer::Posix) && !analysis.partial.contains(&Module::DxtPosix);
         if !is_traced && analysis.heat.len() > 0 {
@@ -131,7 +138,7 @@ impl Analysis {
         analysis
     }
 
-    fn add<R: std::io::Read + std::io::Seek>(&mut self, member: &Member, log: &mut Log<R>, options: &Options) {
+    fn add<R: std::io::Read + std::io::Seek + Send>(&mut self, member: &Member, log: &mut Log<R>, options: &Options) {
         let names = log.take_names();
         let damage = log.visit(&mut Fold::new(self, member, &names, options));
         self.finish_trace();

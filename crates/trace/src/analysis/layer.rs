@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::histogram::{Latencies, Sizes};
+use super::kind::Role;
 use super::pattern::{Follower, Pattern};
 use crate::darshan::{Module, Operation, Segment};
 use crate::interval::Union;
@@ -56,6 +57,8 @@ pub struct LayerSummary {
     pub ranks: BTreeMap<i64, Union>,
     /// Segments that are no request: negative lengths, times that are no numbers or run backwards.
     pub nonsense: u64,
+    /// When each rank was in a request, by role of the file and direction: every other set of times follows from these.
+    spans: BTreeMap<(i64, Role, Operation), Union>,
     followers: [Follower; 2],
 }
 
@@ -67,7 +70,7 @@ impl LayerSummary {
     /// Folds segments in; `each` gets the times of those that are requests.
     pub(super) fn add(
         &mut self,
-        rank: i64,
+        (rank, role): (i64, Role),
         operation: Operation,
         segments: &[Segment],
         delay: f64,
@@ -77,7 +80,7 @@ impl LayerSummary {
             Operation::Read => (&mut self.read, &mut self.followers[0]),
             Operation::Write => (&mut self.write, &mut self.followers[1]),
         };
-        let times = self.ranks.entry(rank).or_default();
+        let times = self.spans.entry((rank, role, operation)).or_default();
         for segment in segments {
             let (start, end) = (segment.start + delay, segment.end + delay);
             if segment.length < 0 || !start.is_finite() || !end.is_finite() || end < start {
@@ -90,10 +93,30 @@ impl LayerSummary {
             direction.seconds += seconds;
             direction.sizes.add(segment.length, seconds);
             direction.latencies.add(seconds);
-            direction.times.add(start, end);
             follower.follow(&mut direction.pattern, segment.offset, segment.length);
             times.add(start, end);
             each((start, end), segment);
         }
+    }
+
+    /// When all is read: the times of ranks, directions and roles, from what was kept apart until now.
+    pub(super) fn finish(&mut self) -> BTreeMap<(Role, usize), Union> {
+        let mut roles: BTreeMap<(Role, usize), Union> = BTreeMap::new();
+        for ((rank, role, operation), mut union) in std::mem::take(&mut self.spans) {
+            union.settle();
+            roles.entry((role, usize::from(operation == Operation::Write))).or_default().extend(&union);
+            match self.ranks.entry(rank) {
+                std::collections::btree_map::Entry::Vacant(entry) => {
+                    entry.insert(union);
+                }
+                std::collections::btree_map::Entry::Occupied(mut entry) => entry.get_mut().extend(&union),
+            }
+        }
+        for ((_, column), union) in &mut roles {
+            union.settle();
+            let direction = if *column == 0 { &mut self.read } else { &mut self.write };
+            direction.times.extend(union);
+        }
+        roles
     }
 }

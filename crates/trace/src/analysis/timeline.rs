@@ -41,7 +41,8 @@ impl Timeline {
     /// Where the bytes of a rank go.
     pub(super) fn row(&mut self, rank: i64) -> Row<'_> {
         let bins = self.bins;
-        Row { bin_width: self.bin_width, cells: self.rows.entry(rank).or_insert_with(|| vec![[0.0; 2]; bins]) }
+        let cells = self.rows.entry(rank).or_insert_with(|| vec![[0.0; 2]; bins]);
+        Row { bin_width: self.bin_width, cells, bin: 0, from: 0.0, until: 0.0 }
     }
 
     /// Read and written bytes by bin of each rank.
@@ -65,14 +66,29 @@ impl Timeline {
 pub(super) struct Row<'a> {
     bin_width: f64,
     cells: &'a mut [[f64; 2]],
+    /// The bin that was added to last, and its times: most requests are in the one of the request before.
+    bin: usize,
+    from: f64,
+    until: f64,
 }
 
 impl Row<'_> {
     /// Column 0 is read, column 1 written. What lies beyond the run is counted into its last bin.
+    #[inline]
     pub(super) fn add(&mut self, column: usize, (start, end): (f64, f64), bytes: f64) {
+        if start >= self.from && end < self.until {
+            self.cells[self.bin][column] += bytes;
+        } else {
+            self.spread(column, (start, end), bytes);
+        }
+    }
+
+    fn spread(&mut self, column: usize, (start, end): (f64, f64), bytes: f64) {
         let width = self.bin_width;
         let bin = |time: f64| ((time / width) as usize).min(self.cells.len() - 1);
         let (first, last) = (bin(start), bin(end));
+        self.bin = last;
+        (self.from, self.until) = (last as f64 * width, (last + 1) as f64 * width);
         if first >= last {
             self.cells[first][column] += bytes;
             return;
@@ -80,7 +96,7 @@ impl Row<'_> {
         let rate = bytes / (end - start);
         let mut left = bytes;
         for (index, cell) in self.cells.iter_mut().enumerate().take(last).skip(first) {
-            let piece = (((index + 1) as f64 * width - start.max(index as f64 * width)) * rate).min(left);
+            let piece = (((index + 1) as f64 * width - start.max(index as f64 * width)) * rate).clamp(0.0, left);
             cell[column] += piece;
             left -= piece;
         }

@@ -51,7 +51,7 @@ impl Log<File> {
     }
 }
 
-impl<R: Read + Seek> Log<R> {
+impl<R: Read + Seek + Send> Log<R> {
     /// Reads header, job and names.
     pub fn new(mut source: R) -> Result<Log<R>, Error> {
         let size = source.seek(SeekFrom::End(0))?;
@@ -97,9 +97,11 @@ impl<R: Read + Seek> Log<R> {
         let order = self.header.byte_order;
         let version = entry.version;
         let mut region = region(&mut self.source, self.size, &self.header, entry.offset, entry.length)?;
+        if matches!(entry.module, Module::DxtPosix | Module::DxtMpiIo) {
+            return region.ahead(|mut region| dxt::read(&mut region, entry.module, version, order, visitor));
+        }
         let region = &mut region;
         match entry.module {
-            Module::DxtPosix | Module::DxtMpiIo => dxt::read(region, entry.module, version, order, visitor),
             Module::Lustre => lustre::read(region, version, order, |record| visitor.lustre(record)),
             Module::Heatmap => heatmap::read(region, version, order, |record| visitor.heatmap(record)),
             Module::Apmpi => {

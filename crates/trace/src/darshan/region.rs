@@ -2,6 +2,7 @@
 //! the other (every MPI rank wrote its own). Does not know what the bytes mean.
 
 use std::io::Read;
+use std::sync::mpsc::{Receiver, Sender, channel, sync_channel};
 
 use flate2::{Decompress, FlushDecompress, Status};
 
@@ -11,6 +12,12 @@ use super::header::Compression;
 const INPUT: usize = 64 * 1024;
 /// Also the largest piece that can be asked for at once.
 pub(crate) const WINDOW: usize = 256 * 1024;
+/// Regions that are longer are decompressed ahead, by a thread of their own; for shorter ones that costs more than it gives.
+const LONG: u64 = 512 * 1024;
+/// What a thread hands on at once.
+const PIECE: usize = 128 * 1024;
+/// Pieces that the thread may be ahead.
+const AHEAD: usize = 96;
 
 enum Codec {
     Zlib(Box<Decompress>),
@@ -18,19 +25,62 @@ enum Codec {
     None,
 }
 
-pub(crate) struct Region<R> {
+/// Decompresses the streams of a region.
+struct Streams<R> {
     source: std::io::Take<R>,
-    /// The file ends before the region does.
-    cut: bool,
     codec: Codec,
     input: Vec<u8>,
     input_at: usize,
     inside_stream: bool,
+}
+
+/// Where decompressed bytes come from.
+enum Feed<R> {
+    Streams(Streams<R>),
+    /// Pieces that a thread decompressed; used ones go back to it.
+    Thread(Receiver<Result<Vec<u8>, Error>>, Sender<Vec<u8>>),
+}
+
+pub(crate) struct Region<R> {
+    feed: Feed<R>,
+    /// Compressed bytes.
+    length: u64,
+    /// The file ends before the region does.
+    cut: bool,
     window: Vec<u8>,
     at: usize,
     end: usize,
     finished: bool,
     failed: Option<Error>,
+}
+
+impl<R: Read + Send> Region<R> {
+    /// Hands the region to `read`, decompressed by another thread meanwhile if it is long.
+    pub(crate) fn ahead<T>(self, read: impl FnOnce(Region<R>) -> Result<T, Error>) -> Result<T, Error> {
+        let Region { feed: Feed::Streams(mut streams), length: LONG.., .. } = self else { return read(self) };
+        std::thread::scope(|scope| {
+            let (full, pieces) = sync_channel(AHEAD);
+            let (used, empty) = channel::<Vec<u8>>();
+            std::thread::Builder::new().name("inflate".to_owned()).spawn_scoped(scope, move || {
+                loop {
+                    let mut piece = empty.try_recv().unwrap_or_default();
+                    piece.resize(PIECE, 0);
+                    let (count, error) = streams.fill(&mut piece);
+                    piece.truncate(count);
+                    // What came before the damage is told first. Whoever reads may have seen enough.
+                    let goes_on = count > 0 && full.send(Ok(piece)).is_ok();
+                    if let Some(error) = error {
+                        let _ = full.send(Err(error));
+                        return;
+                    }
+                    if !goes_on {
+                        return;
+                    }
+                }
+            })?;
+            read(Region { feed: Feed::Thread(pieces, used), ..self })
+        })
+    }
 }
 
 impl<R: Read> Region<R> {
@@ -41,14 +91,19 @@ impl<R: Read> Region<R> {
             Compression::Bzip2 => Codec::Bzip2(bzip2::Decompress::new(false)),
             Compression::None => Codec::None,
         };
-        Region {
+        let streams = Streams {
             source: source.take(length.min(present)),
-            cut: length > present,
             codec,
             input: Vec::with_capacity(INPUT),
             input_at: 0,
             inside_stream: false,
-            window: vec![0; WINDOW],
+        };
+        Region {
+            feed: Feed::Streams(streams),
+            length: length.min(present),
+            cut: length > present,
+            // Room for a whole piece behind anything that may be asked for.
+            window: vec![0; WINDOW + PIECE],
             at: 0,
             end: 0,
             finished: false,
@@ -118,6 +173,38 @@ impl<R: Read> Region<R> {
 
     /// Adds bytes to the window; false at the end of the region.
     fn pull(&mut self) -> Result<bool, Error> {
+        let count = match &mut self.feed {
+            Feed::Streams(streams) => streams.pull(&mut self.window[self.end..])?,
+            Feed::Thread(pieces, used) => {
+                let piece = pieces.recv().unwrap_or_else(|_| Ok(Vec::new()))?;
+                self.window[self.end..self.end + piece.len()].copy_from_slice(&piece);
+                let count = piece.len();
+                // The thread may be through with the region.
+                let _ = used.send(piece);
+                count
+            }
+        };
+        self.end += count;
+        Ok(count > 0)
+    }
+}
+
+impl<R: Read> Streams<R> {
+    /// Fills what it is given as far as the region goes; and why no further, if the region is damaged.
+    fn fill(&mut self, output: &mut [u8]) -> (usize, Option<Error>) {
+        let mut at = 0;
+        while at < output.len() {
+            match self.pull(&mut output[at..]) {
+                Ok(0) => break,
+                Ok(count) => at += count,
+                Err(error) => return (at, Some(error)),
+            }
+        }
+        (at, None)
+    }
+
+    /// Some bytes; none at the end of the region.
+    fn pull(&mut self, output: &mut [u8]) -> Result<usize, Error> {
         loop {
             if self.input_at == self.input.len() {
                 self.input.clear();
@@ -127,9 +214,8 @@ impl<R: Read> Region<R> {
             }
             let input = &self.input[self.input_at..];
             if input.is_empty() && !self.inside_stream {
-                return Ok(false);
+                return Ok(0);
             }
-            let output = &mut self.window[self.end..];
             let (consumed, produced, ended) = match &mut self.codec {
                 Codec::None => {
                     let count = input.len().min(output.len());
@@ -169,11 +255,60 @@ impl<R: Read> Region<R> {
                 return Err(Error::Compressed("the stream does not go on".to_owned()));
             }
             self.input_at += consumed;
-            self.end += produced;
             self.inside_stream = !ended;
             if produced > 0 {
-                return Ok(true);
+                return Ok(produced);
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+
+    use super::{Error, Region};
+    use crate::darshan::header::Compression;
+
+    /// What can be read of a region, in pieces of a thousand bytes, and what is said at its end.
+    fn drained(mut region: Region<&[u8]>) -> Result<(Vec<u8>, String), Error> {
+        let mut bytes = Vec::new();
+        loop {
+            match region.next(1000) {
+                Ok(Some(piece)) => bytes.extend_from_slice(piece),
+                Ok(None) => return Ok((bytes, "the end".to_owned())),
+                Err(error) => return Ok((bytes, error.to_string())),
+            }
+        }
+    }
+
+    #[test]
+    fn a_thread_that_is_ahead_gives_the_same_bytes_and_the_same_damage() {
+        let noise = |index: u64| (index.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 56) as u8;
+        let plain: Vec<u8> = (0..3_000_000).map(|index| noise(index) ^ noise(index / 7)).collect();
+        let mut sound = Vec::new();
+        for part in plain.chunks(1_250_000) {
+            let mut stream = flate2::write::ZlibEncoder::new(&mut sound, flate2::Compression::fast());
+            stream.write_all(part).expect("memory");
+            stream.finish().expect("memory");
+        }
+        let length = sound.len() as u64;
+        assert!(length > super::LONG, "{length} bytes");
+        let mut damaged = sound.clone();
+        damaged[sound.len() * 3 / 4] ^= 0x55;
+        let cut = sound[..sound.len() * 9 / 10].to_vec();
+        let mut trailing = sound.clone();
+        trailing.extend_from_slice(b"no stream");
+        for (name, bytes) in [("sound", &sound), ("damaged", &damaged), ("cut", &cut), ("trailing", &trailing)] {
+            let present = bytes.len() as u64;
+            let region = || Region::new(&bytes[..], length.max(present), present, Compression::Zlib);
+            let alone = drained(region()).expect("no threads are needed");
+            let ahead = region().ahead(drained).expect("a thread");
+            assert_eq!(ahead.0.len(), alone.0.len(), "{name}");
+            assert!(ahead == alone, "{name}: {} and {}", ahead.1, alone.1);
+            assert_eq!(alone.1 == "the end", name == "sound", "{name}: {}", alone.1);
+        }
+        // Who has seen enough leaves, and the thread with him.
+        Region::new(&sound[..], length, length, Compression::Zlib).ahead(|_| Ok(())).expect("a thread");
     }
 }
