@@ -10,6 +10,7 @@ mod main {
     mod executor_text;
     mod handing_over;
     mod harness;
+    mod recorded;
     mod seen;
     mod slurm;
     mod submit_text;

@@ -35,6 +35,22 @@ pub(crate) struct Contained {
     pub(crate) words: Vec<String>,
     /// What removes the container when the client could not.
     pub(crate) remove: Option<Vec<String>>,
+    /// The environment of the client.
+    pub(crate) variables: Variables,
+}
+
+/// What changes how a program runs before it begins is for the one inside: the client would be recorded in its place.
+fn is_for_inside(name: &str) -> bool {
+    name == "LD_PRELOAD" || name.starts_with("TULPAR_IO_")
+}
+
+/// The variables without those for the inside, which get another name where the client knows one for that.
+pub(crate) fn of_client(variables: &Variables, inside: Option<&str>) -> Variables {
+    let renamed = |(name, value): (&String, &String)| match is_for_inside(name) {
+        false => Some((name.clone(), value.clone())),
+        true => inside.map(|prefix| (format!("{prefix}{name}"), value.clone())),
+    };
+    variables.iter().filter_map(renamed).collect()
 }
 
 /// What of this machine decides which runtime is taken.
@@ -163,9 +179,12 @@ fn removal(pattern: &str, clients: &[&str]) -> Vec<String> {
 
 /// What is shown, and whether it may be written. The sandbox comes last: it lies inside the project.
 fn shown(scene: &Scene<'_>) -> Vec<(String, bool)> {
+    let recorder = scene.variables.get("TULPAR_IO_LIBRARY").and_then(|library| Path::new(library).parent());
     let mut shown: Vec<(String, bool)> = [scene.project, scene.objects]
         .into_iter()
         .chain(scene.elsewhere.iter().map(PathBuf::as_path))
+        // The library that records lies outside where the sandbox's path has what the loader takes for the end of a name.
+        .chain(recorder.filter(|folder| !folder.starts_with(scene.work)))
         .map(|path| (path.display().to_string(), false))
         .collect();
     shown.extend(scene.checkpoints.map(|path| (path.display().to_string(), true)));
@@ -185,8 +204,9 @@ fn apptainer_exec(program: &Path, image: &str, command: Vec<String>, scene: &Sce
     }
     words.push(image.into());
     words.extend(command);
+    let prefix = if program.ends_with("singularity") { "SINGULARITYENV_" } else { "APPTAINERENV_" };
     // Its processes are ours: signals reach them without it.
-    Contained { words, remove: None }
+    Contained { words, remove: None, variables: of_client(scene.variables, Some(prefix)) }
 }
 
 fn docker_run(program: &Path, image: &str, command: Vec<String>, scene: &Scene<'_>) -> Contained {
@@ -225,11 +245,13 @@ fn docker_run(program: &Path, image: &str, command: Vec<String>, scene: &Scene<'
     ];
     let passed = |name: &&String| !images_own.contains(&name.as_str()) && !environment::is_of_runtime(name);
     for name in scene.variables.keys().filter(passed) {
-        words.extend(["--env".into(), name.clone()]);
+        let value = scene.variables.get(name).filter(|_| is_for_inside(name));
+        words.extend(["--env".into(), value.map_or_else(|| name.clone(), |value| format!("{name}={value}"))]);
     }
     words.push(image.into());
     words.extend(command);
-    Contained { words, remove: Some(removal(&format!("^{}$", scene.name), &[&program_name])) }
+    let remove = Some(removal(&format!("^{}$", scene.name), &[&program_name]));
+    Contained { words, remove, variables: of_client(scene.variables, None) }
 }
 
 /// The archive is read once a machine: what was read is kept by the runtime under a name of ours.
@@ -285,7 +307,12 @@ mod tests {
     use tulpar_core::ids::Digest;
 
     fn with(image: &str, have: &[&str], gpus: bool) -> Result<Contained, Refusal> {
-        let variables = Variables::from([("PATH".into(), "/bin".into()), ("TOKEN".into(), "s3cret".into())]);
+        with_more(image, have, gpus, &[])
+    }
+
+    fn with_more(image: &str, have: &[&str], gpus: bool, more: &[(&str, &str)]) -> Result<Contained, Refusal> {
+        let mut variables = Variables::from([("PATH".into(), "/bin".into()), ("TOKEN".into(), "s3cret".into())]);
+        variables.extend(more.iter().map(|(name, value)| ((*name).into(), (*value).into())));
         let scene = Scene {
             project: Path::new("/p"),
             objects: Path::new("/c/objects"),
@@ -340,6 +367,28 @@ mod tests {
              pytorch/pytorch:2 python x.py"
         );
         assert_eq!(contained.remove.unwrap()[3..], ["^tulpar-7$", "/usr/bin/docker"]);
+    }
+
+    #[test]
+    fn what_is_inside_is_recorded_and_not_the_runtime() {
+        let recorded = [("LD_PRELOAD", "/t/io/lib.so"), ("TULPAR_IO_LIBRARY", "/t/io/lib.so")];
+        let podman = with_more("python:3", &["podman"], false, &recorded).unwrap();
+        let words = podman.words.join(" ");
+        assert!(
+            words.contains("--env LD_PRELOAD=/t/io/lib.so --env TOKEN --env TULPAR_IO_LIBRARY=/t/io/lib.so"),
+            "{words}"
+        );
+        assert!(words.contains("--volume /t/io:/t/io:ro"), "{words}");
+        assert_eq!(podman.variables.keys().collect::<Vec<_>>(), ["PATH", "TOKEN"]);
+        let apptainer = with_more("python:3", &["apptainer"], false, &recorded).unwrap();
+        assert_eq!(
+            apptainer.variables.keys().collect::<Vec<_>>(),
+            ["APPTAINERENV_LD_PRELOAD", "APPTAINERENV_TULPAR_IO_LIBRARY", "PATH", "TOKEN"]
+        );
+        let inside = [("TULPAR_IO_LIBRARY", "/p/a/7.1/work/.tulpar-io/lib.so")];
+        let singularity = with_more("oras://x/y", &["singularity"], false, &inside).unwrap();
+        assert!(singularity.variables.contains_key("SINGULARITYENV_TULPAR_IO_LIBRARY"));
+        assert!(!singularity.words.join(" ").contains(".tulpar-io"), "the sandbox is seen whole");
     }
 
     #[test]

@@ -299,10 +299,11 @@ impl Command<'_> {
         };
         let machine = Machine {
             find: &|name| command::find_program(name, &path),
-            answers: &|client| self.shared.services.answers(client, &self.variables),
+            answers: &|client| self.shared.services.answers(client, &container::of_client(&self.variables, None)),
         };
         let contained = container::contain(image, words, &scene, &machine)?;
         self.remove_container = contained.remove;
+        self.variables = contained.variables;
         Ok(contained.words)
     }
 

@@ -5,7 +5,7 @@ use crate::main::condor_runs::{logged, served};
 use crate::main::harness::{Pool, Project, skipped, until};
 
 /// A folder with `tiny.sif`: nothing but a shell and what it needs, made where it will run.
-fn boxed<'a>(pool: &'a Pool, name: &str) -> Option<Project<'a>> {
+pub(crate) fn boxed<'a>(pool: &'a Pool, name: &str) -> Option<Project<'a>> {
     let project = pool.project(name);
     if project.run(&["sh", "-c", "command -v apptainer"]).code != Some(0) {
         skipped("this pool has no Apptainer: `e2e/condor --suite sid up` has");

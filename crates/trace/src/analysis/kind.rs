@@ -127,6 +127,8 @@ fn is_checkpoint(folder: &str, name: &str) -> bool {
 }
 
 fn is_code(path: &str, name: &str) -> bool {
+    // What services keep, the sandboxes of HTCondor among it.
+    let path = path.strip_prefix("/var/lib").unwrap_or(path);
     name.contains(".so.")
         || name == "pyvenv.cfg"
         || [
@@ -171,6 +173,8 @@ mod tests {
             ("/venv/lib/python3.11/site-packages/torch/version.json", Format::Code),
             ("/usr/lib/x86_64-linux-gnu/libc.so.6", Format::Code),
             ("/run/train.py", Format::Code),
+            ("/opt/conda/lib/tcl8.6/init.tcl", Format::Code),
+            ("/var/lib/condor/execute/n1/dir_574/scratch/labels.csv", Format::Text),
             ("<STDOUT>", Format::Log),
             ("/run/events.out.tfevents.1591846902.node", Format::Log),
             ("/data/labels.csv", Format::Text),
