@@ -231,6 +231,7 @@ impl Probe {
         }
         let start = self.meter.clock.now();
         let result = call();
-        (start, result, self.meter.clock.now())
+        let end = self.meter.clock.now().saturating_sub(self.meter.clock.cost);
+        (start, result, end.max(start))
     }
 }

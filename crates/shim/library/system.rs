@@ -64,6 +64,7 @@ const MAP_POPULATE: usize = 0x8000;
 const MAP_ANONYMOUS: usize = 0x20;
 const MAP_NORESERVE: usize = 0x4000;
 const MADV_DONTNEED: usize = 4;
+const MADV_POPULATE_WRITE: usize = 23;
 const RLIMIT_FSIZE: usize = 1;
 const NOT_SUPPORTED: isize = -95;
 const NOT_IMPLEMENTED: isize = -38;
@@ -242,10 +243,17 @@ pub(crate) unsafe fn lengthen(path: *const u8, at: *mut u8, from: usize, to: usi
             at += 4096;
         }
     }
-    let flags = MAP_SHARED | MAP_FIXED | if at_once { MAP_POPULATE } else { 0 };
-    let shown = good >= 0
-        && !address(unsafe { call(numbers::MMAP, [at as usize, to - from, PROT_READ_WRITE, flags, descriptor, from]) })
-            .is_null();
+    let show = |more: usize| {
+        let flags = MAP_SHARED | MAP_FIXED | more;
+        let shown = unsafe { call(numbers::MMAP, [at as usize, to - from, PROT_READ_WRITE, flags, descriptor, from]) };
+        !address(shown).is_null()
+    };
+    let mut shown = good >= 0 && show(0);
+    // Pages of a shared mapping are readied by MAP_POPULATE for reading only: the first write to each would fault again.
+    // Systems before Linux 5.14 have nothing better.
+    if shown && at_once && unsafe { call(numbers::MADVISE, [at as usize, to - from, MADV_POPULATE_WRITE, 0, 0, 0]) } < 0 {
+        shown = show(MAP_POPULATE);
+    }
     close(file);
     shown
 }

