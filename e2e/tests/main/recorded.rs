@@ -7,9 +7,8 @@ use crate::main::harness::{Pool, Project};
 /// Reads 2,000 bytes and writes them, twice; the shell does it, since a box has little else.
 fn workflow(name: &str, more: &str) -> String {
     let run = "while read line; do echo $line; done < {words} > {o}";
-    let task = |name: &str, io: &str| {
-        format!("  {name}: {{in: [words], out: {{o: {name}.txt}}{io}{more}, run: \"{run}\"}}\n")
-    };
+    let task =
+        |name: &str, io: &str| format!("  {name}: {{in: [words], out: {{o: {name}.txt}}{io}{more}, run: \"{run}\"}}\n");
     let tasks = [task("traced", ", io: trace"), task("counted", ", io: count"), task("alone", "")];
     format!("workflow: {name}\ndata: {{words: words.txt}}\ntasks:\n{}", tasks.concat())
 }
