@@ -7,7 +7,7 @@ use crate::prediction::PredictArguments;
 use crate::reporting::{ExportArguments, ReportArguments, StatsArguments};
 use crate::scheduling::{SchedulingArguments, SeveralArguments};
 use crate::simulation::SimulateArguments;
-use crate::verbs::{DrillArguments, Io};
+use crate::verbs::{DrillArguments, Experiment, Io};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use std::path::PathBuf;
 
@@ -102,6 +102,9 @@ pub(crate) enum Verb {
     /// Say what programs read and wrote, and what that cost
     #[command(subcommand)]
     Io(Io),
+    /// Repeat published experiments: at their scale in virtual time, and small for real
+    #[command(subcommand)]
+    Experiment(Experiment),
     /// Show the runs of this folder in a browser, live
     #[command(after_help = "It goes on until Ctrl-C, and nothing can be changed through it. From far away: \
                             ssh -L 8230:127.0.0.1:8230 HOST, then open http://127.0.0.1:8230/ here")]

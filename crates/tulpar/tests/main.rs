@@ -12,6 +12,7 @@ mod main {
     mod dax3;
     mod demo;
     mod docs;
+    mod experiments;
     mod failing;
     mod handing_over;
     mod harness;

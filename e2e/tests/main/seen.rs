@@ -43,3 +43,28 @@ fn jobs_of_slurm_are_seen_while_they_run_and_while_they_wait() {
     let Some(pool) = Pool::slurm() else { return };
     watch(&pool.project("seen"), "slurm", "Slurm says `");
 }
+
+#[test]
+fn what_htcondor_itself_moved_is_reported() {
+    let Some(pool) = Pool::condor() else { return };
+    let project = pool.project("moved");
+    project.write("large.txt", &"a line of text\n".repeat(200_000));
+    project.write(
+        "workflow.yaml",
+        "workflow: moved\ndata: {large: large.txt}\ntasks:\n  half:\n    in: [large]\n    out: {part: part.txt}\n    \
+         run: head -c 1000000 {large} > {part}\n",
+    );
+    project.tulpar(&["run", "--site", "condor"]).good();
+    let report: Value = serde_json::from_str(&project.tulpar(&["report", "--json"]).good()).unwrap();
+    let pairs = report["runs"][0]["characterisation"]["transfers"]["pairs"].as_array().unwrap().clone();
+    let moved = |from: &str, to: &str| {
+        let pair = pairs.iter().find(|pair| pair["from"] == from && pair["to"] == to);
+        pair.unwrap_or_else(|| panic!("{pairs:?}"))["bytes"].as_u64().unwrap()
+    };
+    // With the program that runs there.
+    let there = moved("submit machine", "condor");
+    assert!((3_000_000..60_000_000).contains(&there), "{there}");
+    // With what is said of it.
+    let back = moved("condor", "submit machine");
+    assert!((1_000_000..1_100_000).contains(&back), "{back}");
+}

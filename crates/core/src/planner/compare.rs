@@ -82,8 +82,13 @@ pub struct Row {
     pub staged_in: Traffic,
     /// Everything that is copied, by whatever job.
     pub moved: Traffic,
-    /// In seconds.
+    /// In seconds, as all times here.
     pub makespan: f64,
+    /// That tasks compute, added up.
+    pub compute: f64,
+    /// That files take to come to jobs and to the staging site, and to leave them, added up.
+    pub stage_in: f64,
+    pub stage_out: f64,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub published: Option<Figures>,
     /// Why figures differ from the published ones; counts of one quantity add up to its difference.
@@ -156,6 +161,8 @@ pub fn compare(graph: &Abstract, catalogue: &Catalogue, base: &Options) -> Resul
 }
 
 fn row(graph: &Abstract, layout: &Layout, catalogue: &Catalogue, scenario: &Scenario) -> Row {
+    let estimate = estimate(graph, layout, catalogue, &scenario.options);
+    let busy = |kind: JobKind| estimate.busy.get(&kind).copied().unwrap_or(0.0);
     Row {
         scenario: scenario.name,
         about: scenario.about,
@@ -165,7 +172,10 @@ fn row(graph: &Abstract, layout: &Layout, catalogue: &Catalogue, scenario: &Scen
         threads: scenario.options.threads,
         staged_in: layout.staged_in(),
         moved: layout.moved(),
-        makespan: estimate(graph, layout, catalogue, &scenario.options).makespan,
+        makespan: estimate.makespan,
+        compute: estimate.compute,
+        stage_in: estimate.fetching + busy(JobKind::StageIn) + busy(JobKind::Transfer),
+        stage_out: estimate.sending + busy(JobKind::StageOut),
         published: None,
         differences: Vec::new(),
     }

@@ -4,6 +4,9 @@
 mod bench;
 mod report;
 
+pub(super) use bench::outcomes;
+pub(super) use report::reports;
+
 use crate::failure::Failure;
 use crate::verbs::record::{IoRecordArguments, record};
 use clap::Subcommand;

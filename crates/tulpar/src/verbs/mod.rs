@@ -8,6 +8,7 @@ mod drill;
 mod drive;
 mod dry_run;
 mod executable;
+mod experiment;
 mod explain;
 mod export;
 mod foreign;
@@ -39,6 +40,7 @@ mod together;
 mod transfer;
 
 pub(crate) use drill::DrillArguments;
+pub(crate) use experiment::Experiment;
 pub(crate) use io::Io;
 pub(crate) use report::report_of;
 pub(crate) use runs::standing;
@@ -82,6 +84,7 @@ pub(crate) fn run(arguments: Arguments) -> Result<ExitCode, Failure> {
         Verb::Sites(sites) => sites::sites(folder, &sites),
         Verb::Transfer(transfer) => transfer::transfer(folder, &transfer),
         Verb::Io(verb) => io::io(folder, &verb),
+        Verb::Experiment(verb) => experiment::experiment(folder, &verb),
         Verb::Serve(serve) => serve::serve(folder, &serve),
         Verb::Share(share) => share::share(folder, &share),
         Verb::Drive { run, launch } => run::drive_detached(folder, &run, &launch),

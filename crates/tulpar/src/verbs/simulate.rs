@@ -24,13 +24,7 @@ use tulpar_core::event::Outcome;
 const USUAL_SEED: u64 = 1;
 
 pub(crate) fn simulate(folder: Option<&Path>, arguments: &SimulateArguments) -> Result<ExitCode, Failure> {
-    let wanted = Wanted {
-        workflow: &arguments.workflow,
-        several: &arguments.several,
-        planning: &arguments.planning,
-        resources: &arguments.varied.resources,
-    };
-    let source = source::source(folder, &wanted)?;
+    let source = source::source(folder, &wanted(arguments))?;
     let stopped = Arc::new(AtomicBool::new(false));
     for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM, signal_hook::consts::SIGHUP] {
         // A second one ends the program at once, should the first not be heard.
@@ -47,7 +41,43 @@ pub(crate) fn simulate(folder: Option<&Path>, arguments: &SimulateArguments) -> 
     one(source, arguments, &stopped)
 }
 
-fn one(mut source: Source, arguments: &SimulateArguments, stopped: &AtomicBool) -> Result<ExitCode, Failure> {
+fn wanted(arguments: &SimulateArguments) -> Wanted<'_> {
+    Wanted {
+        workflow: &arguments.workflow,
+        several: &arguments.several,
+        planning: &arguments.planning,
+        resources: &arguments.varied.resources,
+    }
+}
+
+fn one(source: Source, arguments: &SimulateArguments, stopped: &AtomicBool) -> Result<ExitCode, Failure> {
+    let Some((view, exit)) = keep_one(source, arguments, stopped)? else {
+        print::note("Stopped; nothing was kept.");
+        return Ok(Exit::Interrupted.into());
+    };
+    if arguments.json {
+        print::json(&view);
+    } else {
+        view.print();
+    }
+    Ok(exit.into())
+}
+
+/// A simulation whose run is kept and of which nothing is printed: its name, and from the first start to the last end in
+/// seconds.
+pub(super) fn kept(folder: Option<&Path>, arguments: &SimulateArguments) -> Result<(String, f64), Failure> {
+    let source = source::source(folder, &wanted(arguments))?;
+    let never = AtomicBool::new(false);
+    let view = keep_one(source, arguments, &never)?.map(|(view, _)| view);
+    let named = view.and_then(|view| Some((view.run.clone()?, view.makespan_seconds)));
+    named.ok_or_else(|| Failure::Bug("a simulation was not kept".into()))
+}
+
+fn keep_one(
+    mut source: Source,
+    arguments: &SimulateArguments,
+    stopped: &AtomicBool,
+) -> Result<Option<(View, Exit)>, Failure> {
     let varied = &arguments.varied;
     source.plan.site = site::site(&source.site, &varied.resources)?;
     let seed = varied.world.seed.unwrap_or(USUAL_SEED);
@@ -69,20 +99,12 @@ fn one(mut source: Source, arguments: &SimulateArguments, stopped: &AtomicBool) 
         Ok(if stopped.load(Ordering::Relaxed) { ControlFlow::Break(()) } else { ControlFlow::Continue(()) })
     });
     gauge.finish();
-    let Some(imitated) = imitated? else {
-        print::note("Stopped; nothing was kept.");
-        return Ok(Exit::Interrupted.into());
-    };
+    let Some(imitated) = imitated? else { return Ok(None) };
     let mut view = View::new(&case, &imitated, unknown);
     if let Some(keeper) = keeper {
         view.run = Some(keeper.finish(&case, workflow_file, &view)?);
     }
-    if arguments.json {
-        print::json(&view);
-    } else {
-        view.print();
-    }
-    Ok(exit(&imitated).into())
+    Ok(Some((view, exit(&imitated))))
 }
 
 fn exit(imitated: &Imitated) -> Exit {

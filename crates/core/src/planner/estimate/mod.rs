@@ -74,10 +74,12 @@ impl Default for Costs {
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Estimate {
     pub makespan: f64,
-    /// That tasks compute, added up.
+    /// That tasks compute, added up; on a shared file system they read and write meanwhile.
     pub compute: f64,
-    /// That compute jobs hold their places while files come or leave, added up.
-    pub waiting_for_data: f64,
+    /// That compute jobs hold their places while files come, added up.
+    pub fetching: f64,
+    /// That compute jobs hold their places while files leave, added up.
+    pub sending: f64,
     pub bytes_moved: u64,
     pub files_moved: u64,
     /// That jobs of each kind take, added up.
@@ -155,6 +157,12 @@ enum Happening {
     /// It has computed; its files leave now.
     Ran(JobId),
     Done(JobId),
+}
+
+#[derive(Clone, Copy)]
+enum Way {
+    In,
+    Out,
 }
 
 struct Simulation<'a> {
@@ -321,10 +329,12 @@ impl<'a> Simulation<'a> {
         for leg in &work.before {
             arrived = arrived.max(self.network.carry(leg.link, now, leg.traffic, leg.threads));
         }
+        let compute = work.compute;
         if self.layout.job(job).kind == JobKind::Compute {
-            self.estimate.waiting_for_data += arrived - now;
-            self.estimate.compute += work.compute;
+            *self.spent(job, Way::In) += arrived - now;
+            self.estimate.compute += compute;
         }
+        let work = &self.work[job.index()];
         let ran = arrived + work.run;
         match work.after {
             Some(_) => self.tell(ran, Happening::Ran(job)),
@@ -332,10 +342,19 @@ impl<'a> Simulation<'a> {
         }
     }
 
+    /// Where files are used in place, their way over the network is part of computing.
+    fn spent(&mut self, job: JobId, way: Way) -> &mut f64 {
+        match way {
+            _ if self.layout.job(job).links => &mut self.estimate.compute,
+            Way::In => &mut self.estimate.fetching,
+            Way::Out => &mut self.estimate.sending,
+        }
+    }
+
     fn leave(&mut self, job: JobId, now: f64) {
         let Some(leg) = self.work[job.index()].after else { return };
         let left = self.network.carry(leg.link, now, leg.traffic, leg.threads);
-        self.estimate.waiting_for_data += left - now;
+        *self.spent(job, Way::Out) += left - now;
         self.tell(left, Happening::Done(job));
     }
 

@@ -103,7 +103,8 @@ fn a_job_waits_for_its_files_runs_and_sends_its_files() {
     bench.compute(&[(10.0, 1)], traffic(2, 300), traffic(1, 100), &[]);
     let estimate = bench.predict(&[(1, 0)], |_| {});
     // In: 3 s of bytes and 2 s of round trips; out: 1 s and 1 s.
-    assert_eq!((estimate.makespan, estimate.compute, estimate.waiting_for_data), (17.0, 10.0, 7.0));
+    assert_eq!((estimate.makespan, estimate.compute), (17.0, 10.0));
+    assert_eq!((estimate.fetching, estimate.sending), (5.0, 2.0));
     assert_eq!((estimate.bytes_moved, estimate.files_moved), (400, 3));
     assert_eq!(estimate.utilisation, Some(10.0 / 17.0));
     assert_eq!(estimate.busy[&JobKind::Compute], 17.0);
@@ -124,7 +125,7 @@ fn jobs_share_a_link_one_after_another() {
     }
     let estimate = bench.predict(&[], |_| {});
     assert_eq!(estimate.makespan, 15.0 + 1.0 + 1.0, "5 s each on the link, then the last round trip, then it runs");
-    assert_eq!(estimate.waiting_for_data, 6.0 + 11.0 + 16.0);
+    assert_eq!(estimate.fetching, 6.0 + 11.0 + 16.0);
     assert_eq!(estimate.utilisation, None);
 }
 

@@ -7,9 +7,9 @@ use super::super::options::Options;
 use super::network::{LinkId, Network};
 use super::pool::{Need, Pool, nodes_of, shapes};
 use super::{Costs, later};
-use crate::catalogue::Catalogue;
+use crate::catalogue::{Catalogue, ImageTransfer};
 use crate::site::Site;
-use std::collections::{BTreeMap, BinaryHeap};
+use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
 
 /// Traffic over one link.
 #[derive(Clone, Copy, Debug)]
@@ -91,7 +91,8 @@ impl<'a> Bench<'a> {
         (before, (job.outward != Traffic::default()).then_some(Leg { link: staging, traffic: job.outward, threads }))
     }
 
-    /// On a shared file system nothing is brought, but every task reads and writes over the network, file by file.
+    /// On a shared file system nothing is brought, but every task reads and writes over the network, its image
+    /// included, as many files at once as it has CPUs.
     fn in_place(&self, tasks: &[TaskId], link: LinkId) -> (Vec<Leg>, Option<Leg>) {
         let traffic = |groups: &[GroupId]| -> Traffic {
             let groups = groups.iter().map(|group| Traffic {
@@ -100,9 +101,17 @@ impl<'a> Bench<'a> {
             });
             groups.sum()
         };
-        let read: Traffic = tasks.iter().map(|task| traffic(self.graph.inputs(*task))).sum();
+        let images: BTreeSet<u32> = match self.options.images {
+            ImageTransfer::Installed => BTreeSet::new(),
+            _ => tasks.iter().filter_map(|task| self.graph.tasks[task.index()].image).collect(),
+        };
+        let images =
+            images.into_iter().map(|image| Traffic { files: 1, bytes: self.graph.images[image as usize].size });
+        let read: Traffic = tasks.iter().map(|task| traffic(self.graph.inputs(*task))).chain(images).sum();
         let written: Traffic = tasks.iter().map(|task| traffic(self.graph.outputs(*task))).sum();
-        let leg = |traffic: Traffic| (traffic != Traffic::default()).then_some(Leg { link, traffic, threads: 1 });
+        let cpus = tasks.iter().map(|task| self.graph.tasks[task.index()].milli_cpus / 1000).max();
+        let threads = cpus.unwrap_or(1).max(1);
+        let leg = |traffic: Traffic| (traffic != Traffic::default()).then_some(Leg { link, traffic, threads });
         (leg(read).into_iter().collect(), leg(written))
     }
 

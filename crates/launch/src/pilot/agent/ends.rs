@@ -83,7 +83,10 @@ impl Agent {
         Message::Ended(Box::new(ended)).lay(&mut bytes);
         let end: Arc<[u8]> = bytes.into();
         if let Some(outbox) = &state.outbox {
-            outbox.push_all(|to| to.extend_from_slice(&end));
+            // So long as there is something to start on every core, the driver may hear of several ends at once.
+            let is_busy = state.queue.len() * 1000 > self.milli_cpus as usize;
+            let lay = |to: &mut Vec<u8>| to.extend_from_slice(&end);
+            if is_busy { outbox.push_lazily(lay) } else { outbox.push_all(lay) }
         }
         let held = Held { stage: Stage::Ended, spec: None, inputs: Vec::new(), end: Some((end, digests)), ..held };
         state.attempts.insert(attempt, held);

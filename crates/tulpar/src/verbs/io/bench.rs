@@ -71,6 +71,17 @@ pub(crate) struct KernelArguments {
 const FOLDER: &str = "tulpar-io-bench";
 
 pub(super) fn judge(folder: Option<&Path>, arguments: &IoBenchArguments) -> Result<ExitCode, Failure> {
+    let outcomes = outcomes(folder, arguments)?;
+    if arguments.json {
+        print::json(&outcomes.iter().map(View::of).collect::<Vec<_>>());
+    } else {
+        show(&outcomes);
+    }
+    Ok(Exit::Done.into())
+}
+
+/// Runs the kernels.
+pub(crate) fn outcomes(folder: Option<&Path>, arguments: &IoBenchArguments) -> Result<Vec<Outcome>, Failure> {
     let kernels = if arguments.kernel == "all" {
         Kernel::ALL.to_vec()
     } else {
@@ -101,12 +112,7 @@ pub(super) fn judge(folder: Option<&Path>, arguments: &IoBenchArguments) -> Resu
         }
         outcomes.push(outcome?);
     }
-    if arguments.json {
-        print::json(&outcomes.iter().map(View::of).collect::<Vec<_>>());
-    } else {
-        show(&outcomes);
-    }
-    Ok(Exit::Done.into())
+    Ok(outcomes)
 }
 
 /// What the arguments make of a kernel.

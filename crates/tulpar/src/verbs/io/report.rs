@@ -59,11 +59,7 @@ pub(crate) struct IoCompareArguments {
 }
 
 pub(crate) fn report(folder: Option<&Path>, arguments: &IoReportArguments) -> Result<ExitCode, Failure> {
-    let wanted = wanted(folder, &arguments.part)?;
-    let reports = jobs(folder, &arguments.logs)?
-        .iter()
-        .map(|set| Report::of(set, &wanted).map_err(|error| usage(&error)))
-        .collect::<Result<Vec<Report>, Failure>>()?;
+    let reports = reports(folder, arguments)?;
     if let Some(path) = &arguments.html {
         let path = place(folder, path);
         let page = tulpar_report::io::page(&reports);
@@ -77,6 +73,14 @@ pub(crate) fn report(folder: Option<&Path>, arguments: &IoReportArguments) -> Re
         print::bytes(texts.join("\n").as_bytes());
     }
     Ok(Exit::Done.into())
+}
+
+pub(crate) fn reports(folder: Option<&Path>, arguments: &IoReportArguments) -> Result<Vec<Report>, Failure> {
+    let wanted = wanted(folder, &arguments.part)?;
+    jobs(folder, &arguments.logs)?
+        .iter()
+        .map(|set| Report::of(set, &wanted).map_err(|error| usage(&error)))
+        .collect::<Result<Vec<Report>, Failure>>()
 }
 
 pub(crate) fn compare(folder: Option<&Path>, arguments: &IoCompareArguments) -> Result<ExitCode, Failure> {

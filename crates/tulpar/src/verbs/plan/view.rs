@@ -208,7 +208,7 @@ impl PlanView {
             "predicted: {} from start to end; {} of computing, {} of jobs waiting for files, {} moved",
             seconds(predicted.makespan),
             seconds(predicted.compute),
-            seconds(predicted.waiting_for_data),
+            seconds(predicted.fetching + predicted.sending),
             bytes(predicted.bytes_moved),
         );
         if let Some(share) = predicted.utilisation {

@@ -22,7 +22,7 @@ pub(super) struct View {
     tasks: u32,
     done: u32,
     /// From the first start to the last end.
-    makespan_seconds: f64,
+    pub(super) makespan_seconds: f64,
     /// Until the last event.
     total_seconds: f64,
     #[serde(skip_serializing_if = "Option::is_none")]

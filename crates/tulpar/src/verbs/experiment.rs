@@ -1,0 +1,39 @@
+//! `tulpar experiment …`: published experiments again, at their scale in virtual time and small for real.
+
+mod asynchronous;
+mod io;
+mod scenarios;
+
+use crate::arguments::{Arguments, Verb};
+use crate::failure::Failure;
+use clap::{Parser, Subcommand};
+use std::path::Path;
+use std::process::ExitCode;
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Experiment {
+    /// Four ways to place data for three scientific workflows: at the scale of a published study in virtual time, or a
+    /// workflow of yours for real
+    Scenarios(Box<scenarios::ScenariosArguments>),
+    /// Sequential, staggered and adaptive execution of three published workflows in virtual time, and of a small one for
+    /// real
+    #[command(name = "async")]
+    Asynchronous(asynchronous::AsynchronousArguments),
+    /// The reading of five published deep-learning applications, generated, recorded and analysed
+    Io(io::IoArguments),
+}
+
+pub(crate) fn experiment(folder: Option<&Path>, verb: &Experiment) -> Result<ExitCode, Failure> {
+    match verb {
+        Experiment::Scenarios(arguments) => scenarios::scenarios(folder, arguments),
+        Experiment::Asynchronous(arguments) => asynchronous::asynchronous(folder, arguments),
+        Experiment::Io(arguments) => io::io(folder, arguments),
+    }
+}
+
+/// What somebody would type, understood.
+fn parsed(words: impl IntoIterator<Item = String>) -> Result<Verb, Failure> {
+    let words = std::iter::once("tulpar".to_owned()).chain(words);
+    let parsed = Arguments::try_parse_from(words).map(|arguments| arguments.verb);
+    parsed.map_err(|error| Failure::Bug(format!("own words are not understood: {error}")))
+}

@@ -1,0 +1,144 @@
+//! `tulpar experiment io`: the reading of five published deep-learning applications, generated, recorded by the shim and
+//! analysed, beside what was published of them.
+//!
+//! Kernels know the truth about themselves, measured around their own calls; the analysis knows only the log and the
+//! profile. Both stand in the table.
+
+use super::parsed;
+use crate::arguments::Verb;
+use crate::failure::{Exit, Failure};
+use crate::print;
+use crate::verbs::Io;
+use crate::verbs::io::{outcomes, reports};
+use clap::Args;
+use serde::Serialize;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use tulpar_core::units::Bytes;
+use tulpar_kernels::{Outcome, Published};
+use tulpar_trace::report::Report;
+
+#[derive(Debug, Args)]
+pub(crate) struct IoArguments {
+    /// Where to put data, logs and pages
+    #[arg(value_name = "DIR", default_value = "tulpar-io")]
+    into: PathBuf,
+
+    /// About how many bytes of data each kernel has
+    #[arg(long, value_name = "SIZE", default_value = "64 MB")]
+    scale: String,
+
+    /// Print the table as JSON
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Serialize)]
+struct Row {
+    kernel: String,
+    published: Published,
+    /// As the kernel itself measured it.
+    io_share: f64,
+    hidden_share: f64,
+    sequential_share: f64,
+    /// What most bytes were asked for at a time.
+    request: u64,
+    analysed: Analysed,
+    findings: Vec<&'static str>,
+}
+
+/// What the log and the profile alone say.
+#[derive(Serialize)]
+struct Analysed {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    io_share: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    hidden_share: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    sequential_share: Option<f64>,
+}
+
+pub(super) fn io(folder: Option<&Path>, arguments: &IoArguments) -> Result<ExitCode, Failure> {
+    let into = folder.unwrap_or(Path::new("")).join(&arguments.into);
+    std::fs::create_dir_all(&into).map_err(|source| Failure::Write { path: into.clone(), source })?;
+    let words = ["io", "bench", "all", "--compute", "published", "--record", "--dir", ".", "--scale"];
+    let words = words.map(str::to_owned).into_iter().chain([arguments.scale.clone()]);
+    let Verb::Io(Io::Bench(bench)) = parsed(words)? else { return Err(Failure::Bug("a bench is none".into())) };
+    let mut rows = Vec::new();
+    for outcome in outcomes(Some(&into), &bench)? {
+        let out = format!("{}.out", outcome.kernel);
+        let log = format!("{out}/kernel.darshan");
+        let words = ["io", "report", &log, "--profile", &out].map(str::to_owned);
+        let Verb::Io(Io::Report(words)) = parsed(words)? else { return Err(Failure::Bug("a report is none".into())) };
+        let reports = reports(Some(&into), &words)?;
+        let page = into.join(format!("{}.html", outcome.kernel));
+        std::fs::write(&page, tulpar_report::io::page(&reports))
+            .map_err(|source| Failure::Write { path: page.clone(), source })?;
+        rows.extend(reports.first().map(|report| row(&outcome, report)));
+    }
+    if arguments.json {
+        print::json(&rows);
+    } else {
+        show(&rows);
+        print::note(&format!("A page for each is in {}.", into.display()));
+    }
+    Ok(Exit::Done.into())
+}
+
+fn row(outcome: &Outcome, report: &Report) -> Row {
+    let whole = report.pipeline.as_ref().and_then(|pipeline| pipeline.whole.as_ref());
+    let read = report.layers.iter().find(|layer| layer.layer == "POSIX").map(|layer| &layer.read);
+    let sequential = read.filter(|read| read.requests > 0).map(|read| read.sequential as f64 / read.requests as f64);
+    let analysed = Analysed {
+        io_share: whole.map(|part| part.share(part.io)),
+        hidden_share: whole.filter(|part| part.io > 0.0).map(|part| part.hidden / part.io),
+        sequential_share: sequential,
+    };
+    Row {
+        kernel: outcome.kernel.to_string(),
+        published: outcome.kernel.published(),
+        io_share: outcome.io_share(),
+        hidden_share: outcome.hidden_share(),
+        sequential_share: outcome.sequential_share(),
+        request: outcome.sizes().1,
+        analysed,
+        findings: report.findings.iter().take(3).map(|finding| finding.code).collect(),
+    }
+}
+
+fn show(rows: &[Row]) {
+    let percent = |share: f64| format!("{:.1} %", 100.0 * share);
+    let maybe = |share: Option<f64>| share.map_or_else(|| "–".to_owned(), percent);
+    let rows: Vec<Vec<String>> = rows
+        .iter()
+        .map(|row| {
+            vec![
+                row.kernel.clone(),
+                format!(
+                    "{}, {}, {}",
+                    percent(row.published.io_share),
+                    percent(row.io_share),
+                    maybe(row.analysed.io_share)
+                ),
+                format!(
+                    "{}, {}, {}",
+                    maybe(row.published.hidden),
+                    percent(row.hidden_share),
+                    maybe(row.analysed.hidden_share)
+                ),
+                format!("{}, {}", percent(row.sequential_share), maybe(row.analysed.sequential_share)),
+                format!("{}; {}", row.published.requests, Bytes(row.request)),
+                row.findings.join(" "),
+            ]
+        })
+        .collect();
+    let header = [
+        "kernel",
+        "I/O share: published, true, analysed",
+        "hidden: published, true, analysed",
+        "sequential: true, analysed",
+        "requests: published; here",
+        "findings",
+    ];
+    print::table(&header, &rows);
+}
