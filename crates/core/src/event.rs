@@ -38,6 +38,12 @@ pub enum Input {
     Released {
         attempt: AttemptId,
     },
+    /// A trial said a number on the way.
+    Said {
+        attempt: AttemptId,
+        step: u64,
+        value: f64,
+    },
     /// A node that comes and goes is there, or no longer.
     Node {
         node: NodeId,
@@ -228,6 +234,25 @@ pub enum Event {
         values: tulpar_hpo::Values,
         origin: tulpar_hpo::Origin,
     },
+    /// A trial said a number of its first objective while it runs.
+    Reported {
+        job: JobId,
+        step: u64,
+        value: f64,
+    },
+    /// A trial is told to end before it is complete; what follows its end says what became of it.
+    Curtailed {
+        attempt: AttemptId,
+        how: Curtailment,
+    },
+    /// A trial waits at its rung, with its checkpoint, until it is among the best there.
+    Paused {
+        job: JobId,
+    },
+    /// A paused trial goes on.
+    Continued {
+        job: JobId,
+    },
     /// A node that comes and goes is there, or no longer.
     Node {
         node: NodeId,
@@ -245,6 +270,16 @@ pub enum Event {
     RunEnded {
         outcome: Outcome,
     },
+}
+
+/// Why a trial does not run to its end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Curtailment {
+    /// Others were better at that step.
+    Prune,
+    /// It may go on later.
+    Pause,
 }
 
 /// One way to go on: what a rollout tries.
@@ -281,6 +316,10 @@ pub enum Because {
     NotWanted,
     /// The search has nothing more to try.
     Exhausted,
+    /// The time or the GPU hours of the search are spent.
+    Spent,
+    /// A trial that was ended early, because others were better.
+    Pruned,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]

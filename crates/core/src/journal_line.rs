@@ -125,7 +125,7 @@ fn number(text: &str) -> Option<(u64, &str)> {
 }
 
 /// Every kind that this Tulpar knows, as the journal spells it.
-pub const KINDS: [&str; 20] = [
+pub const KINDS: [&str; 24] = [
     "run_started",
     "run_resumed",
     "missed",
@@ -142,6 +142,10 @@ pub const KINDS: [&str; 20] = [
     "cancelled",
     "grafted",
     "asked",
+    "reported",
+    "curtailed",
+    "paused",
+    "continued",
     "node",
     "ordered",
     "stopping",
@@ -168,6 +172,10 @@ impl Event {
             Event::Cancelled { .. } => "cancelled",
             Event::Grafted { .. } => "grafted",
             Event::Asked { .. } => "asked",
+            Event::Reported { .. } => "reported",
+            Event::Curtailed { .. } => "curtailed",
+            Event::Paused { .. } => "paused",
+            Event::Continued { .. } => "continued",
             Event::Node { .. } => "node",
             Event::Ordered { .. } => "ordered",
             Event::Stopping { .. } => "stopping",
@@ -182,6 +190,7 @@ impl Event {
             | Event::Started { attempt }
             | Event::Held { attempt, .. }
             | Event::Released { attempt }
+            | Event::Curtailed { attempt, .. }
             | Event::Ended { attempt, .. } => Some(*attempt),
             _ => None,
         }
@@ -197,6 +206,9 @@ impl Event {
             | Event::Failed { job, .. }
             | Event::Skipped { job, .. }
             | Event::Asked { job, .. }
+            | Event::Reported { job, .. }
+            | Event::Paused { job }
+            | Event::Continued { job }
             | Event::Cancelled { job } => Some(*job),
             _ => self.attempt().map(|attempt| attempt.job),
         }

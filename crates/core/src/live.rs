@@ -20,7 +20,14 @@ pub struct LiveLine {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum Seen {
-    Waiting { waiting: String },
+    Waiting {
+        waiting: String,
+    },
+    /// A trial of a search said a number on the way. This one is acted upon, and goes to the engine, not into the file.
+    Said {
+        step: u64,
+        value: f64,
+    },
     Running(Sample),
 }
 
@@ -48,9 +55,13 @@ impl LiveLine {
     }
 
     /// A sample in one short word, for a site's log where every letter is kept for ever and the job is known:
-    /// `tulpar:AT,MS,PROCESSES,RSS,CPU,READ,WRITTEN,GPU,GPU_MEMORY`.
+    /// `tulpar:AT,MS,PROCESSES,RSS,CPU,READ,WRITTEN,GPU,GPU_MEMORY`, or `tulpar:AT,STEP,VALUE` of what a trial said.
     pub fn to_word(&self) -> Option<String> {
-        let Seen::Running(sample) = &self.seen else { return None };
+        let sample = match &self.seen {
+            Seen::Running(sample) => sample,
+            Seen::Said { step, value } => return Some(format!("{WORD}{},{step},{value}", self.at.0)),
+            Seen::Waiting { .. } => return None,
+        };
         let if_any = |value: Option<u64>| value.map(|value| value.to_string()).unwrap_or_default();
         let Sample { ms, processes, rss, cpu_us, read_bytes, write_bytes, gpu_percent, gpu_memory } = sample;
         let (gpu, memory) = (if_any(gpu_percent.map(u64::from)), if_any(*gpu_memory));
@@ -60,8 +71,12 @@ impl LiveLine {
 
     pub fn from_word(attempt: AttemptId, word: &str) -> Option<Self> {
         let fields: Vec<&str> = word.trim().strip_prefix(WORD)?.split(',').collect();
-        let [at, ms, processes, rss, cpu_us, read_bytes, write_bytes, gpu, memory] = fields[..] else { return None };
         let number = |text: &str| text.parse::<u64>().ok();
+        if let [at, step, value] = fields[..] {
+            let said = Seen::Said { step: number(step)?, value: value.parse().ok()? };
+            return Some(Self::new(Timestamp(number(at)?), attempt, said));
+        }
+        let [at, ms, processes, rss, cpu_us, read_bytes, write_bytes, gpu, memory] = fields[..] else { return None };
         let sample = Sample {
             ms: number(ms)?,
             processes: processes.parse().ok()?,
@@ -103,7 +118,12 @@ mod tests {
             assert_eq!(line.to_word().as_deref(), Some(word));
             assert_eq!(LiveLine::from_word(attempt, word), Some(line));
         }
-        for word in ["loss 0.25", "tulpar:", "tulpar:1,2,3", "tulpar:x,1,1,1,1,1,1,,", "tulpar:1,1,1,1,1,1,1,,,"] {
+        let said = LiveLine::new(Timestamp(5), attempt, Seen::Said { step: 3, value: -0.25 });
+        assert_eq!(said.to_word().as_deref(), Some("tulpar:5,3,-0.25"));
+        assert_eq!(LiveLine::from_word(attempt, "tulpar:5,3,-0.25"), Some(said));
+        for word in
+            ["loss 0.25", "tulpar:", "tulpar:1,2", "tulpar:1,2,x", "tulpar:x,1,1,1,1,1,1,,", "tulpar:1,1,1,1,1,1,1,,,"]
+        {
             assert_eq!(LiveLine::from_word(attempt, word), None);
         }
     }
@@ -126,6 +146,7 @@ mod tests {
                 r#"{"at":5,"job":12,"n":1,"ms":1500,"processes":2,"rss":4096,"cpu_us":900,"read_bytes":7,"write_bytes":9}"#,
             ),
             (Seen::Waiting { waiting: "Priority".into() }, r#"{"at":5,"job":12,"n":1,"waiting":"Priority"}"#),
+            (Seen::Said { step: 3, value: 0.5 }, r#"{"at":5,"job":12,"n":1,"step":3,"value":0.5}"#),
         ];
         for (seen, text) in cases {
             let line = LiveLine::new(Timestamp(5), AttemptId { job: JobId(12), n: 1 }, seen);

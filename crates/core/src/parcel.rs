@@ -23,6 +23,8 @@ pub const CHECKPOINTS: &str = "checkpoints";
 pub const STARTED: &str = "started.json";
 /// In `OUT`, where it is shared: the last look at the task while it runs, one line as in `samples.jsonl` of the run.
 pub const SEEN: &str = "seen.json";
+/// What it said on the way, as a trial of a search; a line each.
+pub const SAID: &str = "said.jsonl";
 /// Values of secrets by name, readable by the job alone.
 pub const SECRETS: &str = "tulpar-secrets.json";
 /// Inputs that came as one file.

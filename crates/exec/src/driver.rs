@@ -326,6 +326,7 @@ fn input(observation: Observation) -> Option<Input> {
         Observation::Ended(attempt, report) => Input::Ended { attempt, report },
         Observation::Held(attempt, reason) => Input::Held { attempt, reason },
         Observation::Released(attempt) => Input::Released { attempt },
+        Observation::Said { attempt, step, value } => Input::Said { attempt, step, value },
         Observation::Node { node, present } => Input::Node { node, present },
         Observation::Warning(_) => return None,
     })

@@ -15,6 +15,12 @@ pub enum Observation {
     Held(AttemptId, String),
     /// It waits in the site's queue again, released by a person or evicted.
     Released(AttemptId),
+    /// A trial said a number on the way.
+    Said {
+        attempt: AttemptId,
+        step: u64,
+        value: f64,
+    },
     /// A node that comes and goes is there, or no longer.
     Node {
         node: NodeId,

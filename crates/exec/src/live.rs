@@ -3,6 +3,7 @@
 //! A thread of its own writes, so that a slow disk keeps nobody from watching tasks; what comes meanwhile goes with one
 //! write. Nothing is synced, and what cannot be written is lost: all of it is in the records when the attempts have ended.
 
+use crate::executor::Observation;
 use crossbeam_channel::{Receiver, Sender, bounded};
 use std::fs::{self, File};
 use std::io::{self, Read, Seek, SeekFrom, Write};
@@ -69,12 +70,21 @@ fn write(path: &Path, received: &Receiver<Vec<u8>>) {
     }
 }
 
+/// Takes out what trials said, which the engine shall hear of.
+pub(crate) fn take_said(lines: &mut Vec<LiveLine>, mut tell: impl FnMut(Observation)) {
+    lines.retain(|line| {
+        let Seen::Said { step, value } = line.seen else { return true };
+        tell(Observation::Said { attempt: line.attempt(), step, value });
+        false
+    });
+}
+
 /// Why an attempt does not run, as its site said last, unless it was seen running since.
 pub fn why_it_waits(path: &Path, attempt: AttemptId) -> Option<String> {
     let lines = LiveReader::at(path.to_owned()).news().ok()?;
     match lines.into_iter().rfind(|line| line.attempt() == attempt)?.seen {
         Seen::Waiting { waiting } => Some(waiting),
-        Seen::Running(_) => None,
+        Seen::Running(_) | Seen::Said { .. } => None,
     }
 }
 

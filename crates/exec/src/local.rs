@@ -1,7 +1,7 @@
 //! The executor for this machine: `launch` in-process, no second process a task.
 
 use crate::executor::{Executor, Observation};
-use crate::live::LiveFile;
+use crate::live::{LiveFile, take_said};
 use crossbeam_channel::{Receiver, Sender, unbounded};
 use std::io;
 use std::path::Path;
@@ -19,11 +19,15 @@ pub struct Local {
 impl Local {
     /// Starts the launcher. What happens to attempts arrives at the receiver.
     pub fn start(folders: Folders, mut options: Options) -> io::Result<(Self, Receiver<Observation>)> {
+        let (observations, observed) = unbounded();
         if options.looks.is_none() {
             let live = LiveFile::at(folders.records.with_file_name("samples.jsonl"));
-            options.looks = Some(Box::new(move |looks| live.append(&looks)));
+            let told = observations.clone();
+            options.looks = Some(Box::new(move |mut looks| {
+                take_said(&mut looks, |said| drop(told.send(said)));
+                live.append(&looks);
+            }));
         }
-        let (observations, observed) = unbounded();
         let run = options.run.clone();
         let told = observations.clone();
         let launcher = Launcher::start(folders, options, move |notice| {

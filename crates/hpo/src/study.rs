@@ -275,6 +275,11 @@ impl Study {
         }
     }
 
+    /// A paused trial that has earned to go on.
+    pub fn promotion(&self) -> Option<u32> {
+        self.judge.promotion()
+    }
+
     /// A trial begins at a point; its number is the answer.
     pub fn begin(&mut self, point: Point, origin: Origin) -> Result<u32, StudyError> {
         if !self.settings.space.contains(&point) {
@@ -410,6 +415,12 @@ impl Study {
     pub fn best(&self) -> Option<&Trial> {
         let first = self.history.ranked.first().filter(|rank| rank.class == crate::history::COMPLETE)?;
         self.trial(first.number)
+    }
+
+    /// The best complete trials that keep the constraints, of one objective, the best first.
+    pub fn top(&self, most: usize) -> Vec<u32> {
+        let complete = self.history.ranked.iter().take_while(|rank| rank.class == crate::history::COMPLETE);
+        complete.take(most).map(|rank| rank.number).collect()
     }
 
     fn open(&mut self, number: u32) -> Result<&mut Trial, StudyError> {

@@ -4,7 +4,7 @@
 //! the environment names, or of the scratch folder), as a note in the one event log of the run. Where the folder of the job is shared, in a file there.
 //! Where neither works nobody is told, and nothing else changes: all samples are in the record.
 
-use crossbeam_channel::{Receiver, Sender, bounded};
+use crossbeam_channel::{Receiver, Sender, bounded, select, unbounded};
 use std::fs;
 use std::io::{self, BufRead, BufReader, Write};
 use std::net::{TcpStream, ToSocketAddrs};
@@ -22,13 +22,20 @@ const MOST_FAILURES: u32 = 3;
 const EVERY_MS: u64 = 10_000;
 const SHARE: u64 = 64;
 
+/// What a trial says on the way is acted upon, so it is told sooner; the last words of so long.
+const SAID_EVERY: Duration = Duration::from_secs(2);
+/// Of what was said since the last time, the most that is told to a site that keeps it for ever.
+const MOST_SAID: usize = 20;
+
 /// Tells of looks, in a thread of its own: whoever watches the task must not wait for the network.
 pub(crate) struct Watchers {
     looks: Sender<LiveLine>,
+    said: Sender<LiveLine>,
 }
 
 enum Way {
     Chirp(PathBuf),
+    /// Where the last look lies; what was said is beside it.
     File(PathBuf),
 }
 
@@ -46,42 +53,77 @@ impl Watchers {
         } else {
             return None;
         };
-        // One that waits is enough: the next says more.
-        let (looks, received) = bounded(1);
-        std::thread::Builder::new().name("watchers".into()).spawn(move || run(&way, &received)).ok()?;
-        Some(Self { looks })
+        // One that waits is enough: the next says more. Of what a trial says every word counts.
+        let ((looks, received), (said, heard)) = (bounded(1), unbounded());
+        std::thread::Builder::new().name("watchers".into()).spawn(move || run(&way, &received, &heard)).ok()?;
+        Some(Self { looks, said })
     }
 
     /// Never waits.
     pub(crate) fn tell(&self, looks: Vec<LiveLine>) {
         for look in looks {
-            let _ = self.looks.try_send(look);
+            if let Seen::Said { .. } = look.seen {
+                let _ = self.said.send(look);
+            } else {
+                let _ = self.looks.try_send(look);
+            }
         }
     }
 }
 
-fn run(way: &Way, looks: &Receiver<LiveLine>) {
+fn run(way: &Way, looks: &Receiver<LiveLine>, said: &Receiver<LiveLine>) {
     let mut next = EVERY_MS;
     let mut failures = 0;
-    for look in looks {
-        let Seen::Running(sample) = &look.seen else { continue };
-        if sample.ms < next {
-            continue;
-        }
-        next = sample.ms + EVERY_MS.max(sample.ms / SHARE);
-        let told = match way {
-            Way::Chirp(config) => look.to_word().map_or(Ok(()), |word| chirp(config, &word)),
-            Way::File(path) => {
-                let mut line = Vec::new();
-                look.write(&mut line);
-                fs::write(path, line)
+    while failures < MOST_FAILURES {
+        let told = select! {
+            recv(looks) -> look => {
+                let Ok(look) = look else { return };
+                let Seen::Running(sample) = &look.seen else { continue };
+                if sample.ms < next {
+                    continue;
+                }
+                next = sample.ms + EVERY_MS.max(sample.ms / SHARE);
+                way.look(&look)
+            }
+            recv(said) -> first => {
+                let Ok(first) = first else { continue };
+                let words: Vec<LiveLine> = std::iter::once(first).chain(said.try_iter()).collect();
+                let told = way.said(&words);
+                // What is said meanwhile goes together.
+                std::thread::sleep(SAID_EVERY);
+                told
             }
         };
         failures = if told.is_ok() { 0 } else { failures + 1 };
-        if failures == MOST_FAILURES {
-            return;
+    }
+}
+
+impl Way {
+    fn look(&self, look: &LiveLine) -> io::Result<()> {
+        match self {
+            Way::Chirp(config) => look.to_word().map_or(Ok(()), |word| chirp(config, &word)),
+            Way::File(path) => fs::write(path, lines(std::slice::from_ref(look))),
         }
     }
+
+    fn said(&self, words: &[LiveLine]) -> io::Result<()> {
+        match self {
+            Way::Chirp(config) => {
+                let last = words.len().saturating_sub(MOST_SAID);
+                words[last..].iter().filter_map(LiveLine::to_word).try_for_each(|word| chirp(config, &word))
+            }
+            Way::File(path) => {
+                let mut file = fs::File::options().append(true).create(true).open(path.with_file_name(parcel::SAID))?;
+                file.write_all(&lines(words))
+            }
+        }
+    }
+}
+
+fn lines(looks: &[LiveLine]) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    looks.iter().for_each(|look| look.write(&mut bytes));
+    bytes
 }
 
 /// Writes one word into the job's event log. It holds no character that must be quoted.
@@ -166,7 +208,7 @@ mod tests {
         let (looks, received) = bounded(16);
         ms.iter().for_each(|ms| looks.send(look(*ms)).unwrap());
         drop(looks);
-        run(&Way::Chirp(config), &received);
+        run(&Way::Chirp(config), &received, &crossbeam_channel::never());
         proxy.join().unwrap()
     }
 
@@ -197,7 +239,7 @@ mod tests {
         let (looks, received) = bounded(4);
         [10_000, 20_000].iter().for_each(|ms| looks.send(look(*ms)).unwrap());
         drop(looks);
-        run(&Way::File(path.clone()), &received);
+        run(&Way::File(path.clone()), &received, &crossbeam_channel::never());
         let text = fs::read(&path).unwrap();
         assert_eq!(LiveLine::read(text.strip_suffix(b"\n").unwrap()), Some(look(20_000)));
     }

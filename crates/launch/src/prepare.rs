@@ -58,6 +58,7 @@ fn register(shared: &Shared, running: Running, serial: u32) {
     let mut table = shared.table();
     let deadline = running.deadline();
     let limited = running.spec.limits.memory.0 > 0;
+    let is_trial = !running.spec.objectives.is_empty();
     let added =
         epoll::add(&shared.epoll, &running.pidfd, epoll::EventData::new_u64(u64::from(serial)), epoll::EventFlags::IN);
     let before = table.stages.insert(attempt, Stage::Running(serial));
@@ -70,6 +71,7 @@ fn register(shared: &Shared, running: Running, serial: u32) {
     if limited {
         table.memory_limited += 1;
     }
+    table.trials += usize::from(is_trial);
     table.unseen += 1;
     table.has_started = true;
     let soon = now + Duration::from_millis(100);
@@ -114,6 +116,7 @@ fn start(shared: &Shared, spec: Box<JobSpec>, serial: u32) -> Result<Running, Re
             usage: Usage::default(),
             strays: 0,
             samples: Samples::default(),
+            hearing: Default::default(),
             told: None,
             spec,
         }),

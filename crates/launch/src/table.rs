@@ -51,6 +51,8 @@ pub(crate) struct Running {
     /// Its processes that the kernel gave to us and that are not over.
     pub(crate) strays: u32,
     pub(crate) samples: Samples,
+    /// What it says as a trial, while it runs.
+    pub(crate) hearing: crate::told::Hearing,
     /// What it said as a trial, once it has ended well.
     pub(crate) told: Option<Box<Told>>,
 }
@@ -84,6 +86,8 @@ pub(crate) struct Table {
     pub(crate) alarms: BTreeSet<(Instant, u32, Alarm)>,
     /// How many of `running` have a memory limit.
     pub(crate) memory_limited: usize,
+    /// How many of `running` are trials that may say numbers on the way.
+    pub(crate) trials: usize,
     /// How many of `running` no pass has seen yet: a short task shall leave a figure of its memory too.
     pub(crate) unseen: usize,
     /// Something was started since a pass was last due.

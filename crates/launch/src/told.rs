@@ -4,8 +4,8 @@
 
 use std::collections::BTreeMap;
 use std::fs::File;
-use std::io::{BufRead, BufReader};
-use std::path::Path;
+use std::io::{BufRead, BufReader, Read, Seek, SeekFrom};
+use std::path::{Path, PathBuf};
 use tulpar_core::job::Told;
 
 /// Where a program finds the name of the file.
@@ -24,8 +24,7 @@ const LONGEST: usize = 1 << 16;
 pub(crate) fn read(folder: &Path, objectives: &[String]) -> Result<Told, Vec<String>> {
     let mut told = Told::default();
     let mut steps = BTreeMap::new();
-    // The file is meant for this, so it has the last word.
-    for path in [folder.join("stdout"), folder.join("work").join(FILE)] {
+    for path in paths(folder) {
         if let Ok(file) = File::open(path) {
             listen(BufReader::new(file), objectives, &mut told, &mut steps);
         }
@@ -43,20 +42,93 @@ fn listen(mut lines: impl BufRead, objectives: &[String], told: &mut Told, steps
             Ok(0) | Err(_) => return,
             Ok(_) => {}
         }
-        let start = line.iter().position(|byte| !byte.is_ascii_whitespace());
-        if line.len() > LONGEST || start.is_none_or(|start| line[start] != b'{') {
-            continue;
-        }
-        let Ok(said) = serde_json::from_slice::<serde_json::Map<String, serde_json::Value>>(&line) else { continue };
-        for (position, name) in objectives.iter().enumerate() {
-            let Some(value) = said.get(name).and_then(serde_json::Value::as_f64) else { continue };
-            told.values.insert(name.clone(), value);
-            let step = STEPS.iter().find_map(|word| said.get(*word)?.as_u64());
-            if let Some(step) = step.filter(|_| position == 0 && steps.len() < MOST_STEPS) {
-                steps.insert(step, value);
+        let Some(said) = numbers(&line) else { continue };
+        for name in objectives {
+            if let Some(value) = said.get(name).and_then(serde_json::Value::as_f64) {
+                told.values.insert(name.clone(), value);
             }
         }
+        let first = objectives.first().and_then(|name| on_the_way(&said, name));
+        if let Some((step, value)) = first.filter(|_| steps.len() < MOST_STEPS) {
+            steps.insert(step, value);
+        }
     }
+}
+
+type Said = serde_json::Map<String, serde_json::Value>;
+
+fn numbers(line: &[u8]) -> Option<Said> {
+    let start = line.iter().position(|byte| !byte.is_ascii_whitespace())?;
+    if line.len() > LONGEST || line[start] != b'{' {
+        return None;
+    }
+    serde_json::from_slice(line).ok()
+}
+
+fn on_the_way(said: &Said, objective: &str) -> Option<(u64, f64)> {
+    let step = STEPS.iter().find_map(|word| said.get(*word)?.as_u64())?;
+    Some((step, said.get(objective)?.as_f64()?))
+}
+
+/// Hears what a trial says while it runs: of its files only what is new is read.
+#[derive(Default)]
+pub(crate) struct Hearing {
+    files: [Followed; 2],
+    heard: usize,
+}
+
+#[derive(Default)]
+struct Followed {
+    offset: u64,
+    /// The beginning of a line whose end is not there yet.
+    half: Vec<u8>,
+}
+
+/// Of one file in one look; the rest comes with the next one.
+const AT_ONCE: u64 = 1 << 20;
+
+impl Hearing {
+    /// Numbers of the first objective that are new, by step.
+    pub(crate) fn news(&mut self, folder: &Path, objective: &str) -> Vec<(u64, f64)> {
+        let mut news = Vec::new();
+        for (path, followed) in paths(folder).iter().zip(&mut self.files) {
+            // A file that is not there yet, or cannot be read now, says nothing.
+            let _ =
+                followed.read(path, |line| news.extend(numbers(line).and_then(|said| on_the_way(&said, objective))));
+        }
+        news.truncate(MOST_STEPS.saturating_sub(self.heard));
+        self.heard += news.len();
+        news
+    }
+}
+
+impl Followed {
+    fn read(&mut self, path: &Path, mut take: impl FnMut(&[u8])) -> std::io::Result<()> {
+        let length = std::fs::metadata(path)?.len();
+        if length < self.offset {
+            // Begun anew.
+            *self = Self::default();
+        }
+        if length == self.offset {
+            return Ok(());
+        }
+        let mut file = File::open(path)?;
+        file.seek(SeekFrom::Start(self.offset))?;
+        self.offset += file.take(AT_ONCE).read_to_end(&mut self.half)? as u64;
+        let whole = self.half.iter().rposition(|byte| *byte == b'\n').map_or(0, |end| end + 1);
+        self.half[..whole].split(|byte| *byte == b'\n').for_each(&mut take);
+        self.half.drain(..whole);
+        if self.half.len() > LONGEST {
+            // No number is that long; its end is no number either.
+            self.half.truncate(1);
+        }
+        Ok(())
+    }
+}
+
+/// The file is meant for this, so it has the last word.
+fn paths(folder: &Path) -> [PathBuf; 2] {
+    [folder.join("stdout"), folder.join("work").join(FILE)]
 }
 
 #[cfg(test)]
@@ -90,5 +162,36 @@ mod tests {
     #[test]
     fn what_was_not_said_is_named() {
         assert_eq!(said("loss: 3\n{\"loss\": \"low\"}\n", None, &["loss"]), Err(vec!["loss".to_owned()]));
+    }
+
+    #[test]
+    fn what_is_said_while_it_runs_is_heard_once_and_only_in_whole_lines() {
+        let folder = tempfile::tempdir().unwrap();
+        let stdout = folder.path().join("stdout");
+        let mut hearing = Hearing::default();
+        assert_eq!(hearing.news(folder.path(), "loss"), []);
+        let mut text = "started\n{\"epoch\": 1, \"loss\": 0.5}\n{\"epoch\": 2, \"lo".to_owned();
+        std::fs::write(&stdout, &text).unwrap();
+        assert_eq!(hearing.news(folder.path(), "loss"), [(1, 0.5)]);
+        assert_eq!(hearing.news(folder.path(), "loss"), []);
+        text.push_str("ss\": 0.25}\n{\"loss\": 7}\n");
+        std::fs::write(&stdout, &text).unwrap();
+        std::fs::create_dir(folder.path().join("work")).unwrap();
+        std::fs::write(folder.path().join("work").join(FILE), "{\"step\": 3, \"loss\": 0.125}\n").unwrap();
+        assert_eq!(hearing.news(folder.path(), "loss"), [(2, 0.25), (3, 0.125)]);
+    }
+
+    #[test]
+    fn a_line_without_an_end_does_not_grow_for_ever() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut text = vec![b'x'; LONGEST + 10];
+        let stdout = folder.path().join("stdout");
+        std::fs::write(&stdout, &text).unwrap();
+        let mut hearing = Hearing::default();
+        assert_eq!(hearing.news(folder.path(), "loss"), []);
+        assert_eq!(hearing.files[0].half, b"x");
+        text.extend(b"{\"step\": 1, \"loss\": 1}\n{\"step\": 2, \"loss\": 2}\n");
+        std::fs::write(&stdout, &text).unwrap();
+        assert_eq!(hearing.news(folder.path(), "loss"), [(2, 2.0)]);
     }
 }

@@ -11,17 +11,20 @@ use crate::process::{self, Adopted, Left, Stat};
 use crate::queue::Work;
 use crate::sharing::Sharing;
 use crate::table::{Alarm, Running, Stray, Table};
-use crate::{finish, sample};
+use crate::{finish, prepare, sample};
 use rustix::event::epoll;
 use std::collections::HashSet;
 use std::time::{Duration, Instant};
 use tulpar_core::job::Ending;
+use tulpar_core::live::{LiveLine, Seen};
 
 /// Marks the descriptor that wakes the thread.
 pub(crate) const WAKE: u64 = u64::MAX;
 /// Set in the number of a stray's descriptor; the rest is its pid.
 const STRAY: u64 = 1 << 40;
 const MEMORY_EVERY: Duration = Duration::from_millis(100);
+/// How often trials of a search are listened to.
+const HEAR_EVERY: Duration = Duration::from_millis(200);
 /// Hardly anything fills memory faster, in bytes a millisecond: so long as there is room, nobody needs to look.
 const MEMORY_SPEED: u64 = 2 << 20;
 
@@ -35,6 +38,7 @@ pub(crate) struct Watch<'a> {
     foreign: HashSet<(i32, u64)>,
     next_sample: Instant,
     next_memory: Instant,
+    next_hearing: Instant,
     /// Until then nobody can have reached a limit.
     calm_until: Instant,
     memory_kills: u64,
@@ -51,6 +55,7 @@ pub(crate) fn run(shared: &Shared) {
         foreign: HashSet::new(),
         next_sample: now + shared.options.sample_every,
         next_memory: now,
+        next_hearing: now,
         calm_until: now,
         memory_kills: process::out_of_memory_kills(),
     };
@@ -81,6 +86,7 @@ pub(crate) fn run(shared: &Shared) {
         hand_on(shared, &mut over);
         watch.measure(&mut over);
         hand_on(shared, &mut over);
+        watch.hear();
     }
 }
 
@@ -104,6 +110,9 @@ impl Watch<'_> {
         let mut until = self.next_sample;
         if let Some(at) = self.looks_at_memory(&table) {
             until = until.min(at);
+        }
+        if table.trials > 0 && self.shared.looks.is_some() {
+            until = until.min(self.next_hearing);
         }
         if let Some((alarm, ..)) = table.alarms.first() {
             until = until.min(*alarm);
@@ -293,6 +302,43 @@ impl Watch<'_> {
     }
 }
 
+impl Watch<'_> {
+    /// Tells what trials have said since the last time. Files are read without the lock.
+    fn hear(&mut self) {
+        let now = Instant::now();
+        let Some(taker) = self.shared.looks.as_ref().filter(|_| now >= self.next_hearing) else { return };
+        let mut trials = Vec::new();
+        {
+            let mut table = self.shared.table();
+            if table.trials > 0 {
+                let running = table.running.iter_mut().filter(|(_, running)| !running.spec.objectives.is_empty());
+                trials.extend(running.map(|(serial, running)| {
+                    let hearing = std::mem::take(&mut running.hearing);
+                    (*serial, running.spec.attempt, running.folder.clone(), running.spec.objectives[0].clone(), hearing)
+                }));
+            }
+        }
+        let before = process::thread_time();
+        let mut looks = Vec::new();
+        for (_, attempt, folder, objective, hearing) in &mut trials {
+            let news = hearing.news(folder, objective).into_iter();
+            looks.extend(news.map(|(step, value)| LiveLine::new(prepare::now(), *attempt, Seen::Said { step, value })));
+        }
+        if !looks.is_empty() {
+            taker(looks);
+        }
+        let cost = process::thread_time().saturating_sub(before);
+        self.next_hearing = now + HEAR_EVERY.max(cost * 20);
+        let mut table = self.shared.table();
+        for (serial, .., hearing) in trials {
+            // Only this thread takes attempts out of the table.
+            if let Some(running) = table.running.get_mut(&serial) {
+                running.hearing = hearing;
+            }
+        }
+    }
+}
+
 /// Hands an attempt on when nothing of it lives any more.
 pub(crate) fn settle(table: &mut Table, serial: u32, over: &mut Vec<Running>) {
     let ended = table.running.get(&serial).is_some_and(|running| running.left.is_some() && running.strays == 0);
@@ -303,6 +349,7 @@ pub(crate) fn settle(table: &mut Table, serial: u32, over: &mut Vec<Running>) {
         if running.spec.limits.memory.0 > 0 {
             table.memory_limited -= 1;
         }
+        table.trials -= usize::from(!running.spec.objectives.is_empty());
         if !running.seen {
             table.unseen -= 1;
         }

@@ -128,7 +128,9 @@ impl<'a> Changes<'a> {
             }
             Event::Skipped { job, because } => self.enter(job, "skipped", at)?.because = json(&because),
             Event::Cancelled { job } => drop(self.enter(job, "cancelled", at)?),
-            Event::Asked { .. } => {}
+            Event::Asked { .. } | Event::Reported { .. } | Event::Curtailed { .. } => {}
+            Event::Paused { job } => drop(self.enter(job, "backoff", at)?),
+            Event::Continued { job } => drop(self.enter(job, "ready", at)?),
             Event::Grafted { .. } => self.grafted = true,
             Event::Node { .. } | Event::Ordered { .. } => {}
             Event::Stopping { how } => {
@@ -187,6 +189,7 @@ impl<'a> Changes<'a> {
                     row.waiting = Some(waiting);
                 }
             }
+            Seen::Said { .. } => {}
             Seen::Running(sample) => self.looks.look(self.sql, self.run.run, attempt, signed(line.at.0), sample)?,
         }
         Ok(())

@@ -29,6 +29,7 @@ mod main {
     mod pretended;
     mod reporting;
     mod reuse;
+    mod searching;
     mod simulate;
     mod streaming;
     mod together;

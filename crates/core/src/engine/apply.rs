@@ -2,13 +2,14 @@
 
 use super::stages::{Iterations, Parked};
 use super::{Engine, Live, Mode, State};
-use crate::event::{Because, Event, Outcome, Stopping};
+use crate::event::{Because, Event, Outcome as RunOutcome, Stopping};
 use crate::ids::{JobId, SetId};
 use crate::job::{Ending, InputFile, OutputFile, Source};
 use crate::plan::Target;
 use crate::units::Timestamp;
 use crate::workflow::{AxisValues, Caching, FileSource, Tolerance};
 use std::sync::Arc;
+use tulpar_hpo::Outcome;
 
 /// How a job ended, seen by what waits for it.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -22,11 +23,13 @@ enum Settled {
 impl Engine {
     pub fn apply(&mut self, at: Timestamp, event: &Event) {
         self.began.get_or_insert(at);
+        let before = std::mem::replace(&mut self.last, at);
         match event {
             Event::RunStarted { .. } => {}
             Event::RunResumed { .. } => {
                 self.began = Some(at);
                 self.nodes.all_pilots_gone();
+                self.graph.shift_searches(at.since(before));
                 self.reopen();
             }
             Event::Missed { job, .. } => self.ready_or_parked(*job),
@@ -65,18 +68,19 @@ impl Engine {
                 if let Some(live) = &live {
                     self.nodes.release(attempt.job, &live.placement, &live.request);
                     self.hold(attempt.job, live, false);
+                    self.graph.spend(attempt.job, live.gpu_time(at));
                 }
                 if report.ending.is_success() {
-                    if let Some(told) = &report.told {
-                        self.graph.end_trial(attempt.job, Ok(told));
-                    }
+                    self.graph.complete_trial(attempt.job, report.told.as_deref());
                     self.tries.remove(&attempt.job);
                     if live.is_some_and(|live| live.variant == 0) {
                         self.learn(attempt.job, report.usage.wall_us);
                     }
                     self.finish_well(attempt.job, report.outputs.clone().into());
                 } else {
-                    self.count_try(attempt.job, &report.ending);
+                    if self.graph.curtailed(attempt.job).is_none() {
+                        self.count_try(attempt.job, &report.ending);
+                    }
                     // Until the event that follows says what becomes of it.
                     self.set_backoff(attempt.job, at);
                 }
@@ -88,7 +92,7 @@ impl Engine {
             }
             Event::Failed { job, .. } => {
                 let set = self.graph.set_of(*job);
-                self.graph.end_trial(*job, Err(self.why_failed(*job)));
+                self.graph.end_trial(*job, Outcome::Failed { reason: self.why_failed(*job) });
                 self.sets[set.index()].failed += 1;
                 let excused = self.tolerates(set);
                 self.excused[job.index()] = excused;
@@ -98,8 +102,14 @@ impl Engine {
                 self.settle(*job, State::Failed, if excused { Settled::Excused } else { Settled::Bad });
             }
             Event::Skipped { job, because } => {
+                if *because == Because::Pruned {
+                    self.graph.end_trial(*job, Outcome::Pruned);
+                    self.tries.remove(job);
+                }
                 let excused = match because {
-                    Because::Condition | Because::NotWanted | Because::Exhausted => true,
+                    Because::Condition | Because::NotWanted | Because::Exhausted | Because::Spent | Because::Pruned => {
+                        true
+                    }
                     Because::Upstream(cause) => self.excused[cause.index()],
                 };
                 self.excused[job.index()] = excused;
@@ -108,19 +118,30 @@ impl Engine {
             }
             Event::Cancelled { job } => {
                 self.cancellations += 1;
-                self.graph.end_trial(*job, Err("it was cancelled".into()));
+                self.graph.end_trial(*job, Outcome::Failed { reason: "it was cancelled".into() });
                 self.settle(*job, State::Cancelled, Settled::Bad);
             }
             Event::Grafted { set, .. } => self.graft(*set),
             Event::Asked { job, values, origin } => {
-                self.graph.begin_trial(*job, values, *origin);
+                self.graph.begin_trial(at, *job, values, *origin);
                 self.one_less(*job);
+            }
+            Event::Reported { job, step, value } => self.verdict = self.graph.report(*job, *step, *value),
+            Event::Curtailed { attempt, how } => self.graph.curtail(attempt.job, *how),
+            Event::Paused { job } => {
+                self.graph.pause_trial(*job);
+                // Nothing wakes it but the search.
+                self.set(*job, State::Backoff);
+            }
+            Event::Continued { job } => {
+                self.graph.continue_trial(*job);
+                self.set(*job, State::Ready);
             }
             Event::Ordered { chosen, .. } => self.go(*chosen),
             Event::Stopping { how } => self.stopping = Some(*how),
             Event::RunEnded { outcome } => {
                 self.outcome = Some(*outcome);
-                if *outcome == Outcome::Cancelled {
+                if *outcome == RunOutcome::Cancelled {
                     self.stopping = Some(Stopping::Cancel);
                 }
             }
@@ -325,7 +346,10 @@ impl Engine {
         let progress = &self.sets[set.index()];
         match self.plan().task(set).settings.tolerate {
             // A search learns from what failed too, and goes on without it, as long as there is something to find.
-            Tolerance::None => self.plan().task(set).search().is_some() && progress.failed < progress.counts.total(),
+            Tolerance::None => {
+                let without = progress.failed + progress.counts.of(State::Skipped);
+                self.plan().task(set).search().is_some() && without < progress.counts.total()
+            }
             Tolerance::Tasks(allowed) => progress.failed <= allowed,
             Tolerance::Percent(percent) => {
                 u64::from(progress.failed) * 100 <= u64::from(percent) * u64::from(progress.counts.total())

@@ -44,6 +44,7 @@ use stages::{Iterations, Stages};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
+use tulpar_hpo::Decision;
 
 /// Where a job stands. The normal way is from top to bottom until `Done`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -133,6 +134,14 @@ struct Live {
     since: Timestamp,
 }
 
+impl Live {
+    /// Of all its devices together, until then.
+    fn gpu_time(&self, now: Timestamp) -> Duration {
+        let milli_gpus = u128::from(self.request.milli_gpus()) * u128::from(self.request.nodes);
+        Duration::from_micros((now.since(self.since).as_micros() * milli_gpus / 1000) as u64)
+    }
+}
+
 /// What earlier attempts of a job have used up.
 #[derive(Clone, Copy, Debug, Default)]
 struct Tries {
@@ -219,6 +228,10 @@ pub struct Engine {
     held: Vec<(u64, u64, u64)>,
     /// When the run began or was resumed.
     began: Option<Timestamp>,
+    /// When something was last recorded.
+    last: Timestamp,
+    /// What the study said of the number that was recorded last.
+    verdict: Decision,
     /// Something is known that may make another order better.
     doubt: bool,
     /// Jobs that rollouts have played through so far.
@@ -295,6 +308,8 @@ impl Engine {
             members,
             held: vec![(0, 0, 0); members],
             began: None,
+            last: Timestamp::default(),
+            verdict: Decision::Continue,
             doubt: true,
             rolled_out: 0,
             imagined: false,

@@ -1,46 +1,65 @@
-//! Trials of a search: asked for when there is room for one more, so that each knows all that ended before it.
+//! Trials of a search: asked for when there is room for one more, so that each knows all that ended before it, and ended
+//! early, or paused, when what they say on the way is worse than what others said.
 //!
-//! What to try is for the study to say. The parameters are recorded before the trial starts; replaying never samples.
+//! What to try and whom to end is for the study to say. Both are recorded before anything is done: replaying never
+//! samples and never judges.
 
 use super::{Engine, State, Step};
-use crate::event::{Because, Event};
-use crate::ids::{JobId, SetId};
+use crate::event::{Action, Because, Curtailment, Event};
+use crate::ids::{AttemptId, JobId, SetId};
+use crate::job::Ending;
 use crate::units::Timestamp;
-use tulpar_hpo::{Origin, Proposal, Values};
+use tulpar_hpo::{Decision, Origin, Proposal, Values};
+
+/// What becomes of a trial that was told to end early, once it has ended.
+pub(super) fn after_curtailment(job: JobId, how: Curtailment) -> Event {
+    match how {
+        Curtailment::Prune => Event::Skipped { job, because: Because::Pruned },
+        Curtailment::Pause => Event::Paused { job },
+    }
+}
 
 impl Engine {
-    /// Asks each search for its next trial, when none of its trials waits for room. True when one was asked for.
+    /// Asks each search for its next trial, when none of its trials waits for room. True when something was recorded.
     pub(super) fn ask(&mut self, now: Timestamp, step: &mut Step) -> bool {
         let searches: Vec<SetId> = self.graph.searches().collect();
-        let mut asked = false;
-        for set in searches {
-            let Some(job) = self.next_trial(set) else { continue };
-            let Some((values, origin)) = self.proposal(set) else {
-                self.exhausted(now, set, step);
-                asked = true;
-                continue;
-            };
-            self.record(now, Event::Asked { job, values, origin }, step);
-            asked = true;
-        }
-        asked
+        searches.into_iter().fold(false, |asked, set| self.ask_one(now, set, step) || asked)
     }
 
-    /// The task that would be the next trial, if one more may begin.
-    fn next_trial(&self, set: SetId) -> Option<JobId> {
-        let job = self.graph.jobs_of(set)?.nth(self.graph.asked(set) as usize)?;
-        if self.state(job) != State::Waiting || self.unmet[job.index()] != 1 {
-            return None;
+    fn ask_one(&mut self, now: Timestamp, set: SetId, step: &mut Step) -> bool {
+        let Some(under_way) = self.under_way(set) else { return false };
+        if let Some(job) = self.graph.promotion(set).filter(|_| !self.imagined && !self.is_spent(now, set)) {
+            self.record(now, Event::Continued { job }, step);
+            return true;
         }
+        let Some(job) = self.next_trial(set) else {
+            return under_way == 0 && self.end_paused(now, set, step);
+        };
+        if self.is_spent(now, set) {
+            self.skip_rest(now, set, Because::Spent, step);
+        } else if let Some((values, origin)) = self.proposal(set) {
+            self.record(now, Event::Asked { job, values, origin }, step);
+        } else {
+            self.skip_rest(now, set, Because::Exhausted, step);
+        }
+        true
+    }
+
+    /// How many trials are under way, unless one waits for room or no more may be.
+    fn under_way(&self, set: SetId) -> Option<u32> {
         let counts = self.sets[set.index()].counts;
         let waits = counts.of(State::Ready) + counts.of(State::Looking);
-        let under_way = waits
-            + counts.of(State::Submitted)
-            + counts.of(State::Running)
-            + counts.of(State::Held)
-            + counts.of(State::Backoff);
+        let live = counts.of(State::Submitted) + counts.of(State::Running) + counts.of(State::Held);
+        let under_way = waits + live + counts.of(State::Backoff) - self.graph.paused(set);
         let most = self.plan().task(set).search()?.parallel.unwrap_or(u32::MAX);
-        (waits == 0 && under_way < most).then_some(job)
+        (waits == 0 && under_way < most).then_some(under_way)
+    }
+
+    /// The task that would be the next trial. They are asked for in their order.
+    fn next_trial(&self, set: SetId) -> Option<JobId> {
+        let asked = self.graph.asked(set);
+        let job = self.graph.job_at(set, asked)?;
+        (self.state(job) == State::Waiting && self.unmet[job.index()] == 1).then_some(job)
     }
 
     fn proposal(&mut self, set: SetId) -> Option<(Values, Origin)> {
@@ -51,18 +70,66 @@ impl Engine {
         let study = self.graph.study_mut(set)?;
         match study.propose() {
             Proposal::Start { point, origin } => Some((study.space().values(&point), origin)),
-            // Nobody pauses trials here, so there is none to be resumed.
+            // Whoever was promoted has gone on before anybody new was asked for.
             Proposal::Resume { .. } | Proposal::Exhausted => None,
         }
     }
 
-    /// Every combination was tried: the tasks that are left are not needed.
-    fn exhausted(&mut self, now: Timestamp, set: SetId, step: &mut Step) {
+    /// Whether the search has used up the time or the GPU hours that it was given.
+    fn is_spent(&self, now: Timestamp, set: SetId) -> bool {
+        let Some(search) = self.plan().task(set).search() else { return false };
+        let (began, spent) = self.graph.spent(set);
+        if search.time.is_some_and(|time| began.is_some_and(|began| now.since(began) >= time)) {
+            return true;
+        }
+        let Some(most) = search.gpu_time else { return false };
+        let live = self.live.iter().filter(|(job, _)| self.graph.set_of(**job) == set);
+        spent + live.map(|(_, live)| live.gpu_time(now)).sum::<std::time::Duration>() >= most
+    }
+
+    /// The tasks that are left are not needed.
+    fn skip_rest(&mut self, now: Timestamp, set: SetId, because: Because, step: &mut Step) {
         let left: Vec<JobId> =
             self.graph.jobs_of(set).into_iter().flatten().skip(self.graph.asked(set) as usize).collect();
         for job in left {
             if self.state(job) == State::Waiting {
-                self.record(now, Event::Skipped { job, because: Because::Exhausted }, step);
+                self.record(now, Event::Skipped { job, because: because.clone() }, step);
+            }
+        }
+    }
+
+    /// Nobody is left who could show that a paused trial is among the best after all.
+    fn end_paused(&mut self, now: Timestamp, set: SetId, step: &mut Step) -> bool {
+        let paused = self.graph.paused_trials(set);
+        for job in &paused {
+            self.record(now, Event::Skipped { job: *job, because: Because::Pruned }, step);
+        }
+        !paused.is_empty()
+    }
+
+    /// A number on the way. What was recorded before, or comes after the trial was told to end, changes nothing.
+    pub(super) fn said(&mut self, now: Timestamp, attempt: AttemptId, at: u64, value: f64, step: &mut Step) {
+        let job = attempt.job;
+        if !self.graph.is_news(job, at, value) || self.graph.curtailed(job).is_some() {
+            return;
+        }
+        self.record(now, Event::Reported { job, step: at, value }, step);
+        let keeps_state = self.plan().task(self.graph.set_of(job)).settings.checkpoint.is_some();
+        let how = match std::mem::replace(&mut self.verdict, Decision::Continue) {
+            Decision::Continue => return,
+            Decision::Pause if keeps_state => Curtailment::Pause,
+            // Without a checkpoint there is nothing to go on from.
+            Decision::Pause | Decision::Prune => Curtailment::Prune,
+        };
+        self.record(now, Event::Curtailed { attempt, how }, step);
+        step.actions.push(stop(attempt, how));
+    }
+
+    /// An earlier driver may have died before it told them.
+    pub(super) fn curtail_again(&self, step: &mut Step) {
+        for (job, live) in &self.live {
+            if let Some(how) = self.graph.curtailed(*job) {
+                step.actions.push(stop(AttemptId { job: *job, n: live.n }, how));
             }
         }
     }
@@ -73,4 +140,13 @@ impl Engine {
             times => format!("the task failed {times} times"),
         }
     }
+}
+
+/// The signal, the grace and the end are those of every stop; one that pauses keeps its state as one that is evicted does.
+fn stop(attempt: AttemptId, how: Curtailment) -> Action {
+    let ending = match how {
+        Curtailment::Prune => Ending::Cancelled,
+        Curtailment::Pause => Ending::Preempted,
+    };
+    Action::Cancel { attempts: vec![attempt], ending }
 }

@@ -1,5 +1,6 @@
 //! From inputs to events and actions: the decisions of a run, one input at a time.
 
+use super::searches::after_curtailment;
 use super::{Engine, State, Step};
 use crate::event::{Action, Because, Cached, Event, FieldQuery, Input, Outcome, Publication, Reason, Stopping};
 use crate::ids::{AttemptId, JobId, SetId};
@@ -33,7 +34,8 @@ impl Engine {
 
     fn take(&mut self, now: Timestamp, input: Input, step: &mut Step) {
         match input {
-            Input::Begin | Input::Clock => {}
+            Input::Begin => self.curtail_again(step),
+            Input::Clock => {}
             Input::Looked { job, answer } => {
                 if self.state(job) == State::Looking {
                     self.looked(now, job, answer.cached, &answer.fields, step);
@@ -57,6 +59,11 @@ impl Engine {
             Input::Ended { attempt, report } => {
                 if self.holds_attempt(attempt) {
                     self.ended(now, attempt, report, step);
+                }
+            }
+            Input::Said { attempt, step: at, value } => {
+                if self.holds_attempt(attempt) {
+                    self.said(now, attempt, at, value, step);
                 }
             }
             Input::Node { node, present } => {
@@ -130,12 +137,19 @@ impl Engine {
         condition::tells(when, &lookup, &unknown).unwrap_or(true)
     }
 
-    pub(super) fn ended(&mut self, now: Timestamp, attempt: AttemptId, report: Box<Report>, step: &mut Step) {
+    pub(super) fn ended(&mut self, now: Timestamp, attempt: AttemptId, mut report: Box<Report>, step: &mut Step) {
         let job = attempt.job;
         let ending = report.ending.clone();
+        if let Some(told) = &mut report.told {
+            self.graph.leave_out_known(job, told);
+        }
         self.record(now, Event::Ended { attempt, report }, step);
         if ending.is_success() {
             self.publish(job, false, step);
+            return;
+        }
+        if let Some(how) = self.graph.curtailed(job) {
+            self.record(now, after_curtailment(job, how), step);
             return;
         }
         if ending == Ending::Cancelled {
@@ -309,7 +323,12 @@ impl Engine {
             if until > now {
                 break;
             }
-            self.record(now, Event::Due { job }, step);
+            let event = match self.graph.curtailed(job) {
+                // The journal was cut between its end and what follows from it.
+                Some(how) => after_curtailment(job, how),
+                None => Event::Due { job },
+            };
+            self.record(now, event, step);
         }
     }
 

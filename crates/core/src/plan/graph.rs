@@ -175,6 +175,12 @@ impl Graph {
         Some((unfolded.first.0..unfolded.first.0 + unfolded.count).map(JobId))
     }
 
+    /// One of the tasks of a set, by its position.
+    pub(crate) fn job_at(&self, set: SetId, position: u32) -> Option<JobId> {
+        let unfolded = self.sets[set.index()].as_ref()?;
+        (position < unfolded.count).then(|| JobId(unfolded.first.0 + position))
+    }
+
     pub fn count_of(&self, set: SetId) -> Option<u32> {
         self.sets[set.index()].as_ref().map(|unfolded| unfolded.count)
     }

@@ -4,12 +4,18 @@
 
 use super::Plan;
 use super::graph::Graph;
+use crate::event::Curtailment;
 use crate::ids::{Digest, JobId, SetId};
 use crate::job::{InputFile, Source, Told};
+use crate::units::Timestamp;
 use crate::workflow::{Finding, Value};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
-use tulpar_hpo::{Origin, Outcome, State, Study, Trial, Values};
+use std::time::Duration;
+use tulpar_hpo::{Decision, Origin, Outcome, State, Study, Trial, Values, analysis};
+
+/// More numbers on the way would be a slip of the program.
+const MOST_STEPS: usize = 10_000;
 
 #[derive(Clone, Debug, Default)]
 pub(super) struct Searches {
@@ -24,6 +30,28 @@ struct Searching {
     trials: BTreeMap<JobId, u32>,
     /// How many tasks were asked for, in their order.
     asked: u32,
+    /// Told to end early, and not seen to end.
+    curtailed: BTreeMap<JobId, Curtailment>,
+    paused: BTreeSet<JobId>,
+    /// When the first trial was asked for; later by as long as the run was interrupted.
+    began: Option<Timestamp>,
+    /// What attempts that ended have used of GPUs, together.
+    gpu_time: Duration,
+}
+
+impl Searching {
+    fn new(study: Study) -> Self {
+        Self {
+            study,
+            tasks: Vec::new(),
+            trials: BTreeMap::new(),
+            asked: 0,
+            curtailed: BTreeMap::new(),
+            paused: BTreeSet::new(),
+            began: None,
+            gpu_time: Duration::ZERO,
+        }
+    }
 }
 
 impl Searches {
@@ -32,7 +60,7 @@ impl Searches {
         let searches = tasks.filter_map(|(set, task)| {
             // One that makes no sense was refused when the workflow was read.
             let study = Study::new(task.search()?.study.clone()).ok()?;
-            Some((SetId::from(set), Searching { study, tasks: Vec::new(), trials: BTreeMap::new(), asked: 0 }))
+            Some((SetId::from(set), Searching::new(study)))
         });
         Self { by_set: searches.collect() }
     }
@@ -69,10 +97,11 @@ impl Graph {
     }
 
     /// A task becomes a trial with these parameters.
-    pub(crate) fn begin_trial(&mut self, job: JobId, values: &Values, origin: Origin) {
+    pub(crate) fn begin_trial(&mut self, at: Timestamp, job: JobId, values: &Values, origin: Origin) {
         let set = self.set_of(job);
         let Some(searching) = self.searches.by_set.get_mut(&set) else { return };
         searching.asked += 1;
+        searching.began.get_or_insert(at);
         let begun = searching.study.space().point(values).map(|point| searching.study.begin(point, origin));
         // The study proposed it, now or when the journal was written by a Tulpar whose spaces were the same.
         if let Ok(Ok(number)) = begun {
@@ -82,29 +111,123 @@ impl Graph {
         }
     }
 
-    /// A trial ended with what it said, or otherwise.
-    pub(crate) fn end_trial(&mut self, job: JobId, told: Result<&Told, String>) {
+    fn of_trial(&mut self, job: JobId) -> Option<(&mut Searching, u32)> {
         let set = self.set_of(job);
-        let Some(searching) = self.searches.by_set.get_mut(&set) else { return };
-        let Some(number) = searching.trials.get(&job).copied() else { return };
+        let searching = self.searches.by_set.get_mut(&set)?;
+        let number = *searching.trials.get(&job)?;
+        Some((searching, number))
+    }
+
+    /// A number on the way, and what to do about it.
+    pub(crate) fn report(&mut self, job: JobId, step: u64, value: f64) -> Decision {
+        let Some((searching, number)) = self.of_trial(job) else { return Decision::Continue };
+        searching.study.report(number, step, value).unwrap_or(Decision::Continue)
+    }
+
+    /// Whether a number of a trial was not recorded before.
+    pub(crate) fn is_news(&self, job: JobId, step: u64, value: f64) -> bool {
+        let Some(trial) = self.trial(job).filter(|_| value.is_finite()) else { return false };
+        match trial.reports.binary_search_by_key(&step, |(step, _)| *step) {
+            Ok(at) => trial.reports[at].1 != value,
+            Err(_) => trial.reports.len() < MOST_STEPS,
+        }
+    }
+
+    /// What was recorded while the trial ran need not be recorded again with its end.
+    pub(crate) fn leave_out_known(&self, job: JobId, told: &mut Told) {
+        told.steps.retain(|(step, value)| self.is_news(job, *step, *value));
+    }
+
+    pub(crate) fn curtail(&mut self, job: JobId, how: Curtailment) {
+        if let Some((searching, _)) = self.of_trial(job) {
+            searching.curtailed.insert(job, how);
+        }
+    }
+
+    pub(crate) fn curtailed(&self, job: JobId) -> Option<Curtailment> {
+        self.searches.by_set.get(&self.set_of(job))?.curtailed.get(&job).copied()
+    }
+
+    pub(crate) fn pause_trial(&mut self, job: JobId) {
+        if let Some((searching, number)) = self.of_trial(job) {
+            searching.curtailed.remove(&job);
+            searching.paused.insert(job);
+            let _ = searching.study.pause(number);
+        }
+    }
+
+    pub(crate) fn continue_trial(&mut self, job: JobId) {
+        if let Some((searching, number)) = self.of_trial(job) {
+            searching.paused.remove(&job);
+            let _ = searching.study.resume(number);
+        }
+    }
+
+    /// How many trials of a search wait at their rungs.
+    pub(crate) fn paused(&self, set: SetId) -> u32 {
+        self.searches.by_set.get(&set).map_or(0, |searching| searching.paused.len() as u32)
+    }
+
+    pub(crate) fn paused_trials(&self, set: SetId) -> Vec<JobId> {
+        self.searches.by_set.get(&set).into_iter().flat_map(|searching| searching.paused.iter().copied()).collect()
+    }
+
+    /// True for a trial that waits at its rung.
+    pub fn is_paused(&self, job: JobId) -> bool {
+        self.searches.by_set.get(&self.set_of(job)).is_some_and(|searching| searching.paused.contains(&job))
+    }
+
+    /// A paused trial that has earned to go on.
+    pub(crate) fn promotion(&self, set: SetId) -> Option<JobId> {
+        let searching = self.searches.by_set.get(&set).filter(|searching| !searching.paused.is_empty())?;
+        *searching.tasks.get(searching.study.promotion()? as usize)?
+    }
+
+    /// When a search began, and what its ended attempts have used of GPUs.
+    pub(crate) fn spent(&self, set: SetId) -> (Option<Timestamp>, Duration) {
+        self.searches.by_set.get(&set).map_or((None, Duration::ZERO), |searching| (searching.began, searching.gpu_time))
+    }
+
+    pub(crate) fn spend(&mut self, job: JobId, gpu_time: Duration) {
+        let set = self.set_of(job);
+        if let Some(searching) = self.searches.by_set.get_mut(&set) {
+            searching.gpu_time += gpu_time;
+        }
+    }
+
+    /// The run was interrupted for so long, which no search is charged for.
+    pub(crate) fn shift_searches(&mut self, by: Duration) {
+        for searching in self.searches.by_set.values_mut() {
+            searching.began = searching.began.map(|began| began.plus(by));
+        }
+    }
+
+    /// A trial ended well, with what it said.
+    pub(crate) fn complete_trial(&mut self, job: JobId, told: Option<&Told>) {
+        let search = self.plan().task(self.set_of(job)).search().cloned();
+        let (Some(search), Some((searching, number)), Some(told)) = (search, self.of_trial(job), told) else { return };
         let study = &mut searching.study;
-        let outcome = match told {
-            Ok(told) => {
-                for (step, value) in &told.steps {
-                    let _ = study.report(number, *step, *value);
-                }
-                let objectives = &study.settings().objectives;
-                let values: Option<Vec<f64>> =
-                    objectives.iter().map(|objective| told.values.get(&objective.name).copied()).collect();
-                match values {
-                    Some(values) => Outcome::Complete { values, constraints: Vec::new() },
-                    None => Outcome::Failed { reason: "it did not say all of its numbers".into() },
-                }
-            }
-            Err(reason) => Outcome::Failed { reason },
+        for (step, value) in &told.steps {
+            let _ = study.report(number, *step, *value);
+        }
+        let objectives = &study.settings().objectives;
+        let values: Option<Vec<f64>> =
+            objectives.iter().map(|objective| told.values.get(&objective.name).copied()).collect();
+        let constraints: Option<Vec<f64>> = search.constraints.iter().map(|limit| limit.violation(told)).collect();
+        let outcome = match values.zip(constraints) {
+            Some((values, constraints)) => Outcome::Complete { values, constraints },
+            None => Outcome::Failed { reason: "it did not say all of its numbers".into() },
         };
-        // One that ended before stays as it ended.
-        let _ = study.tell(number, outcome);
+        self.end_trial(job, outcome);
+    }
+
+    /// One that ended before stays as it ended.
+    pub(crate) fn end_trial(&mut self, job: JobId, outcome: Outcome) {
+        if let Some((searching, number)) = self.of_trial(job) {
+            searching.curtailed.remove(&job);
+            searching.paused.remove(&job);
+            let _ = searching.study.tell(number, outcome);
+        }
     }
 
     /// The value of a parameter of a search. One that means nothing beside the others of the trial is empty.
@@ -127,7 +250,7 @@ impl Graph {
         let (path, text) = match finding {
             Finding::Best => (format!("{name}.best.json"), best(study)?),
             Finding::Trials => (format!("{name}.trials.csv"), table(study)),
-            Finding::Output(_) => return None,
+            Finding::Output(_) | Finding::Top { .. } | Finding::Front(_) => return None,
         };
         let (size, digest) = (text.len() as u64, Digest::of(text.as_bytes()));
         Some(InputFile { path, source: Source::Text(text.into()), size, digest })
@@ -137,11 +260,24 @@ impl Graph {
     pub fn best(&self, set: SetId) -> Option<JobId> {
         self.task_of_trial(set, best_trial(self.study(set)?)?.number)
     }
+
+    /// The tasks that were the best trials, the best first; with several objectives, of the front.
+    pub fn top(&self, set: SetId, most: usize) -> Vec<JobId> {
+        let Some(study) = self.study(set) else { return Vec::new() };
+        let best = if study.settings().objectives.len() == 1 { study.top(most) } else { analysis::front(study) };
+        best.into_iter().take(most).filter_map(|number| self.task_of_trial(set, number)).collect()
+    }
+
+    /// The tasks of all trials that no other is better than in every objective.
+    pub fn front(&self, set: SetId) -> Vec<JobId> {
+        let front = self.study(set).map(analysis::front).unwrap_or_default();
+        front.into_iter().filter_map(|number| self.task_of_trial(set, number)).collect()
+    }
 }
 
 /// With several objectives, the first of those that no other is better than in all of them.
 fn best_trial(study: &Study) -> Option<&Trial> {
-    study.best().or_else(|| study.trials().iter().find(|trial| trial.is_feasible()))
+    study.best().or_else(|| study.trial(*analysis::front(study).first()?))
 }
 
 fn best(study: &Study) -> Option<String> {

@@ -205,6 +205,10 @@ impl<'a> SpecContext<'a> {
             FileSource::Search { task, finding: Finding::Output(output) } => {
                 (task, output, self.graph.best(task).into_iter().collect())
             }
+            FileSource::Search { task, finding: Finding::Top { trials, output } } => {
+                (task, output, self.graph.top(task, trials as usize))
+            }
+            FileSource::Search { task, finding: Finding::Front(output) } => (task, output, self.graph.front(task)),
             FileSource::Search { task, finding } => return self.graph.found(task, finding).into_iter().collect(),
         };
         let left = makers.into_iter().filter_map(|maker| self.outputs[maker.index()].as_ref());
@@ -410,9 +414,7 @@ impl<'a> Names<'a> {
             cores: Vec::new(),
             node: node.to_owned(),
             script: None,
-            objectives: self.task.search().map_or_else(Vec::new, |search| {
-                search.study.objectives.iter().map(|objective| objective.name.clone()).collect()
-            }),
+            objectives: self.task.search().map_or_else(Vec::new, |search| search.numbers()),
         })
     }
 

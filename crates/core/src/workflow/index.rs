@@ -15,6 +15,26 @@ pub(super) struct Head<'d> {
     pub(super) searches: bool,
 }
 
+impl Head<'_> {
+    /// What is meant by `best`, `trials`, `best.model`, `best(3).model` or `front.model` of a search.
+    fn finding(&self, words: &str) -> Option<Finding> {
+        let output = |name: &str| Some(self.outputs.iter().position(|other| other.name == name)? as u32);
+        match words.split_once('.') {
+            None => match words {
+                "best" => Some(Finding::Best),
+                "trials" => Some(Finding::Trials),
+                _ => None,
+            },
+            Some(("best", name)) => Some(Finding::Output(output(name)?)),
+            Some(("front", name)) => Some(Finding::Front(output(name)?)),
+            Some((which, name)) => {
+                let trials = which.strip_prefix("best(")?.strip_suffix(')')?.trim().parse().ok()?;
+                Some(Finding::Top { trials, output: output(name)? }).filter(|_| trials > 0)
+            }
+        }
+    }
+}
+
 #[derive(Default)]
 pub(super) struct Index<'d> {
     data: FxHashMap<&'d str, DataId>,
@@ -126,16 +146,7 @@ impl<'d> Index<'d> {
             return Some(FileSource::Output { task: set, output: position as u32 });
         }
         if head.searches {
-            let finding = match output.strip_prefix("best") {
-                Some("") => Some(Finding::Best),
-                None if output == "trials" => Some(Finding::Trials),
-                Some(rest) => rest.strip_prefix('.').and_then(|name| {
-                    let position = head.outputs.iter().position(|other| other.name == name)?;
-                    Some(Finding::Output(position as u32))
-                }),
-                None => None,
-            };
-            if let Some(finding) = finding {
+            if let Some(finding) = head.finding(output) {
                 return Some(FileSource::Search { task: set, finding });
             }
         }
@@ -146,7 +157,8 @@ impl<'d> Index<'d> {
         let diagnostic = if head.searches {
             let best = head.outputs.first().map_or("model", |output| output.name.as_str());
             diagnostic.help(format!(
-                "a search has `{task}.best`, `{task}.trials` and, of its best trial, `{task}.best.{best}`"
+                "a search has `{task}.best`, `{task}.trials` and, of its best trial, `{task}.best.{best}`, of its three \
+                 best `{task}.best(3).{best}`, of its front `{task}.front.{best}`"
             ))
         } else if head.outputs.is_empty() {
             diagnostic.help(format!("it declares no `out:`; to wait for it only, write `after: [{task}]`"))

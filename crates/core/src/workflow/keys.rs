@@ -62,8 +62,20 @@ pub const HOOKS: &[&str] = &["start", "end", "success", "failure", "error", "all
 pub const RETRY_ON: &[&str] = &["out_of_memory", "out_of_time", "evicted", "failure"];
 pub const CHECKPOINT: &[&str] = &["files", "keep", "best", "every"];
 /// Of `search`.
-pub const SEARCH: &[&str] =
-    &["trials", "parallel", "minimize", "maximize", "space", "sampler", "pruner", "seed", "start"];
+pub const SEARCH: &[&str] = &[
+    "trials",
+    "parallel",
+    "minimize",
+    "maximize",
+    "space",
+    "sampler",
+    "pruner",
+    "seed",
+    "start",
+    "time",
+    "gpu_hours",
+    "constraints",
+];
 pub const CLUSTER: &[&str] = &["size", "count", "runtime"];
 pub const BEST: &[&str] = &["newest", "smallest", "largest"];
 

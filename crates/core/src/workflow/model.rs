@@ -282,7 +282,46 @@ pub struct Search {
     /// How many trials may be under way at once; as many as there is room for where nobody says.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parallel: Option<u32>,
+    /// No trial begins when it is over.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub time: Option<Duration>,
+    /// No trial begins when so much of GPUs was used, all trials together.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub gpu_time: Option<Duration>,
+    /// What a trial must keep, in numbers that it says, to count among the best.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub constraints: Vec<Constraint>,
     pub study: tulpar_hpo::Settings,
+}
+
+impl Search {
+    /// The numbers that a trial must say: those of its objectives first.
+    pub fn numbers(&self) -> Vec<String> {
+        let mut names: Vec<String> = self.study.objectives.iter().map(|objective| objective.name.clone()).collect();
+        for constraint in &self.constraints {
+            if !names.contains(&constraint.name) {
+                names.push(constraint.name.clone());
+            }
+        }
+        names
+    }
+}
+
+/// `latency <= 20`: a number that a trial says, and how large or small it may be.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Constraint {
+    pub name: String,
+    /// Else at least.
+    pub at_most: bool,
+    pub bound: f64,
+}
+
+impl Constraint {
+    /// By how much it is broken: it is kept where this is at most 0. None where the number was not said.
+    pub fn violation(&self, told: &crate::job::Told) -> Option<f64> {
+        let value = *told.values.get(&self.name)?;
+        Some(if self.at_most { value - self.bound } else { self.bound - value })
+    }
 }
 
 /// What a search leaves for other tasks.
@@ -295,6 +334,10 @@ pub enum Finding {
     Trials,
     /// An output of the best trial.
     Output(u32),
+    /// An output of so many of the best trials.
+    Top { trials: u32, output: u32 },
+    /// An output of all trials that no other is better than in every objective.
+    Front(u32),
 }
 
 /// Where files come from.

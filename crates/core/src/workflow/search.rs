@@ -4,16 +4,20 @@
 
 use super::reader::Reader;
 use super::scope::{Meaning, Scope};
-use super::{Axis, AxisValues, Search, Span, keys};
+use super::settings::duration;
+use super::{Axis, AxisValues, Constraint, Search, Span, keys};
 use crate::diagnostic::{BAD_VALUE, CONFLICT, Diagnostic, MISSING_KEY};
 use crate::yaml::{Kind, Node};
 use std::sync::Arc;
+use std::time::Duration;
 use tulpar_hpo::{Objective, Pruner, Sampler, Settings, Space, Study};
 
 /// The variable that counts the trials.
 pub(super) const TRIAL: &str = "trial";
 
 const MOST_TRIALS: i64 = 1_000_000;
+/// With a budget and no number of trials. Each may become a task, and those that do not are skipped one by one.
+const TRIALS_OF_A_BUDGET: u32 = 10_000;
 
 #[derive(Default)]
 struct Parts<'d> {
@@ -24,6 +28,9 @@ struct Parts<'d> {
     pruner: Option<Node<'d>>,
     seed: Option<Node<'d>>,
     start: Option<Node<'d>>,
+    time: Option<Duration>,
+    gpu_time: Option<Duration>,
+    constraints: Vec<Constraint>,
     objectives: Vec<Objective>,
 }
 
@@ -51,6 +58,12 @@ pub(super) fn read<'d>(
             "pruner" => parts.pruner = Some(value),
             "seed" => parts.seed = Some(value),
             "start" => parts.start = Some(value),
+            "time" => parts.time = Some(duration(reader, "time", value)?),
+            "gpu_hours" => parts.gpu_time = Some(hours(reader, value)?),
+            "constraints" => {
+                let words = reader.words(value, "`constraints`");
+                parts.constraints.extend(words.into_iter().filter_map(|(node, text)| constraint(reader, node, text)));
+            }
             "minimize" => {
                 let names = reader.words(value, "`minimize`");
                 parts.objectives.extend(names.into_iter().map(|(_, name)| Objective::minimize(name)));
@@ -86,10 +99,11 @@ pub(super) fn read<'d>(
     }
     let trials = match parts.trials {
         Some(node) => count(reader, node, "trials")?,
+        None if parts.time.is_some() || parts.gpu_time.is_some() => TRIALS_OF_A_BUDGET,
         None => {
             reader.report(
                 Diagnostic::error(MISSING_KEY, key.span(), "`search` does not say how many `trials`")
-                    .help("write for example `trials: 50`"),
+                    .help("write for example `trials: 50`, `time: 2 h` or `gpu_hours: 10`"),
             );
             return None;
         }
@@ -100,7 +114,7 @@ pub(super) fn read<'d>(
     };
     let settings = Settings {
         space: understood::<Space>(reader, space, json_of_space(space))?,
-        objectives: parts.objectives,
+        objectives: std::mem::take(&mut parts.objectives),
         sampler: match parts.sampler {
             Some(node) => understood::<Sampler>(reader, node, json(node))?,
             None => Sampler::default(),
@@ -122,7 +136,8 @@ pub(super) fn read<'d>(
         reader.report(Diagnostic::error(BAD_VALUE, node.span(), error.to_string()));
         return None;
     }
-    let search = Search { trials, parallel, study: settings };
+    let Parts { time, gpu_time, constraints, .. } = parts;
+    let search = Search { trials, parallel, time, gpu_time, constraints, study: settings };
     Some((Axis { names, values: AxisValues::Trials(Arc::new(search)) }, key.span()))
 }
 
@@ -149,6 +164,40 @@ fn count(reader: &mut Reader, node: Node<'_>, what: &str) -> Option<u32> {
             None
         }
     }
+}
+
+fn hours(reader: &mut Reader, node: Node<'_>) -> Option<Duration> {
+    let text = reader.bound_text(node, "`gpu_hours`")?;
+    match text.parse::<f64>() {
+        Ok(hours) if hours > 0.0 && hours < 1e9 => Some(Duration::from_secs_f64(hours * 3600.0)),
+        _ => {
+            reader.report(
+                Diagnostic::error(BAD_VALUE, node.span(), format!("`gpu_hours` cannot be `{text}`"))
+                    .help("write how many hours of one GPU all trials together may use, such as `gpu_hours: 10`"),
+            );
+            None
+        }
+    }
+}
+
+fn constraint(reader: &mut Reader, node: Node<'_>, text: &str) -> Option<Constraint> {
+    let read = || {
+        let (name, at_most, bound) = match text.split_once("<=") {
+            Some((name, bound)) => (name, true, bound),
+            None => text.split_once(">=").map(|(name, bound)| (name, false, bound))?,
+        };
+        let (name, bound) = (name.trim(), bound.trim().parse::<f64>().ok()?);
+        let is_name = !name.is_empty() && !name.contains(char::is_whitespace);
+        (is_name && bound.is_finite()).then(|| Constraint { name: name.to_owned(), at_most, bound })
+    };
+    let found = read();
+    if found.is_none() {
+        reader.report(
+            Diagnostic::error(BAD_VALUE, node.span(), format!("`{text}` is no constraint"))
+                .help("write a number that the task says, and how large or small it may be: `latency <= 20`"),
+        );
+    }
+    found
 }
 
 fn understood<T: serde::de::DeserializeOwned>(

@@ -231,7 +231,9 @@ fn inputs<'d>(
         _ => {
             for (node, source) in reader.words(node, "`in`") {
                 let name = source.rsplit('.').next().unwrap_or(source);
-                if source.split('.').all(is_identifier) {
+                // `search.best(3).model` is of the three best trials; whether it is one is for the index to say.
+                let of_several = |part: &str| part.starts_with("best(") && part.ends_with(')');
+                if source.split('.').all(|part| is_identifier(part) || of_several(part)) {
                     add(reader, name, source, node, node, Flags::default());
                 } else {
                     let diagnostic =
@@ -410,6 +412,7 @@ fn several(common: &Common<'_>, axes: &[Axis], inputs: &[Input], name: &str) -> 
                 _ => true,
             },
             FileSource::Search { finding: Finding::Best | Finding::Trials, .. } => false,
+            FileSource::Search { finding: Finding::Top { .. } | Finding::Front(_), .. } => true,
             FileSource::Output { task, output }
             | FileSource::Latest { task, output }
             | FileSource::Search { task, finding: Finding::Output(output) } => {

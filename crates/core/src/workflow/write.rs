@@ -181,6 +181,10 @@ fn source(workflow: &Workflow, source: FileSource) -> String {
                 Finding::Best => format!("{}.best", task.name),
                 Finding::Trials => format!("{}.trials", task.name),
                 Finding::Output(output) => format!("{}.best.{}", task.name, task.outputs[output as usize].name),
+                Finding::Top { trials, output } => {
+                    format!("{}.best({trials}).{}", task.name, task.outputs[output as usize].name)
+                }
+                Finding::Front(output) => format!("{}.front.{}", task.name, task.outputs[output as usize].name),
             }
         }
     }
@@ -232,6 +236,19 @@ fn search(out: &mut String, search: &Search) {
     let _ = writeln!(out, "    search:\n      trials: {}", search.trials);
     if let Some(parallel) = search.parallel {
         let _ = writeln!(out, "      parallel: {parallel}");
+    }
+    if let Some(time) = search.time {
+        let _ = writeln!(out, "      time: {} ms", time.as_millis());
+    }
+    if let Some(time) = search.gpu_time {
+        let _ = writeln!(out, "      gpu_hours: {}", time.as_secs_f64() / 3600.0);
+    }
+    if !search.constraints.is_empty() {
+        let limits = search.constraints.iter().map(|limit| {
+            let sign = if limit.at_most { "<=" } else { ">=" };
+            quoted(&format!("{} {sign} {}", limit.name, limit.bound))
+        });
+        let _ = writeln!(out, "      constraints: [{}]", limits.collect::<Vec<_>>().join(", "));
     }
     for (key, direction) in [("minimize", Direction::Minimize), ("maximize", Direction::Maximize)] {
         let names = study.objectives.iter().filter(|objective| objective.direction == direction);

@@ -3,6 +3,7 @@
 mod arrivals;
 mod modes;
 mod packing;
+mod pruning;
 mod retries;
 mod scatter;
 mod scheduling;
@@ -26,6 +27,8 @@ pub(crate) struct Bench {
     pub(crate) specs: BTreeMap<String, JobSpec>,
     /// Answers to conditions on JSON fields: input name, pointer, value.
     pub(crate) fields: BTreeMap<(String, String), serde_json::Value>,
+    /// Attempts that are to be ended, and how.
+    pub(crate) stops: Vec<(AttemptId, Ending)>,
     now: Timestamp,
 }
 
@@ -47,7 +50,7 @@ impl Bench {
         assert_eq!(findings, []);
         let plan = Plan::new(read.expect("a workflow"), Vec::new(), found.sites.into_iter().next().expect("a site"));
         let engine = Engine::new(Arc::new(plan), policy).expect("no cycle");
-        Self { engine, specs: BTreeMap::new(), fields: BTreeMap::new(), now: Timestamp(0) }
+        Self { engine, specs: BTreeMap::new(), fields: BTreeMap::new(), stops: Vec::new(), now: Timestamp(0) }
     }
 
     /// Tells one thing, answers looks, and gives the events as lines.
@@ -64,6 +67,9 @@ impl Bench {
                     Action::Look { job, .. } => {
                         let answer = Answer { cached: Cached::Miss(Reason::New), fields: self.fields.clone() };
                         inputs.push(Input::Looked { job, answer });
+                    }
+                    Action::Cancel { attempts, ending } => {
+                        self.stops.extend(attempts.into_iter().map(|attempt| (attempt, ending.clone())));
                     }
                     _ => {}
                 }

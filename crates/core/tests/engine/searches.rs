@@ -18,7 +18,7 @@ tasks:
 ";
 
 impl Bench {
-    fn says(&mut self, name: &str, loss: f64) -> Vec<String> {
+    pub(super) fn says(&mut self, name: &str, loss: f64) -> Vec<String> {
         let attempt = self.attempt(name);
         let mut report = self.report(Ending::Exit(0), &[&format!("{name}.bin")]);
         report.told = Some(Box::new(Told { values: BTreeMap::from([("loss".to_owned(), loss)]), steps: Vec::new() }));
@@ -113,7 +113,8 @@ fn a_replay_asks_nobody_and_comes_to_the_same() {
 fn a_search_is_written_as_it_is_read() {
     use tulpar_core::workflow;
     let text = SEARCH
-        .replace("seed: 7,", "seed: 7, sampler: gp, pruner: {halving: {least: 2}}, start: [{lr: 0.01, layers: 2}],");
+        .replace("seed: 7,", "seed: 7, sampler: gp, pruner: {halving: {least: 2}}, start: [{lr: 0.01, layers: 2}], time: 2 h, gpu_hours: 0.5, constraints: ['size <= 20', loss >= -1],")
+        .replace("search.best.model]", "search.best(2).model]");
     let (read, findings) = workflow::read(&text, &BTreeMap::new());
     assert_eq!(findings, []);
     let written = workflow::write(read.as_ref().unwrap());

@@ -4,7 +4,7 @@ use super::intake::{self, Conclusion, Dock, Landed};
 use super::lists;
 use super::state::{Greeting, State};
 use crate::executor::Observation;
-use crate::live::LiveFile;
+use crate::live::{LiveFile, take_said};
 use crate::remote::Remote;
 use crossbeam_channel::Sender;
 use std::collections::BTreeMap;
@@ -293,6 +293,7 @@ impl Desk {
                         {
                             let state = self.state();
                             lines.retain(|line| state.slot_of(line.attempt()) == Some(greeting.slot));
+                            take_said(&mut lines, |said| state.observe(said));
                         }
                         self.live.append(&lines);
                     }

@@ -3,6 +3,7 @@
 use super::endings;
 use super::follow::Follower;
 use crate::executor::Observation;
+use crate::live::LiveReader;
 use std::time::Instant;
 use tulpar_core::ids::AttemptId;
 use tulpar_core::job::Ending;
@@ -36,6 +37,8 @@ pub(crate) struct Task {
     pub(super) waits: Option<(String, Instant)>,
     /// When it was last seen running, by its own clock.
     pub(super) looked: Timestamp,
+    /// What it says on the way, as a trial of a search.
+    pub(super) said: Option<LiveReader>,
 }
 
 impl Task {
@@ -53,6 +56,7 @@ impl Task {
             gone: None,
             waits: None,
             looked: Timestamp(0),
+            said: None,
         }
     }
 }

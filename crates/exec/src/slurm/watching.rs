@@ -5,10 +5,11 @@
 
 use super::follow::Follower;
 use super::table::Stage;
-use crate::live::LiveFile;
+use crate::live::{LiveFile, LiveReader, take_said};
 use crate::local::now;
 use crate::remote::Remote;
 use std::fs;
+use std::path::Path;
 use std::time::{Duration, Instant};
 use tulpar_core::ids::AttemptId;
 use tulpar_core::live::{LiveLine, Seen};
@@ -66,7 +67,9 @@ impl Follower {
         }
         self.live.next = Instant::now() + EVERY;
         for (number, index, attempt) in self.next_running() {
-            let path = self.remote.attempt_folder(attempt).join(parcel::OUT).join(parcel::SEEN);
+            let out = self.remote.attempt_folder(attempt).join(parcel::OUT);
+            self.hear(number, index, attempt, &out.join(parcel::SAID));
+            let path = out.join(parcel::SEEN);
             let Ok(text) = fs::read(path) else { continue };
             // It is written while we read: half a line is no line.
             let Some(line) = text.strip_suffix(b"\n").and_then(LiveLine::read) else { continue };
@@ -77,6 +80,15 @@ impl Follower {
             }
         }
         self.live.tell();
+    }
+
+    /// What a trial has said since its last turn.
+    fn hear(&mut self, number: u32, index: u32, attempt: AttemptId, path: &Path) {
+        let Some(task) = self.task(number, index).filter(|task| task.said.is_some() || path.exists()) else { return };
+        let reader = task.said.get_or_insert_with(|| LiveReader::at(path.to_owned()));
+        let mut lines = reader.news().unwrap_or_default();
+        lines.retain(|line| line.attempt() == attempt);
+        take_said(&mut lines, |said| self.observe(said));
     }
 
     /// The running tasks whose turn it is.

@@ -3,7 +3,9 @@
 
 use std::time::Duration;
 use tulpar_core::engine::{Mode, Order, Packing};
-use tulpar_core::event::{Because, Blame, Change, Event, KeyPart, Outcome, Placement, Reason, Share, Stopping, Way};
+use tulpar_core::event::{
+    Because, Blame, Change, Curtailment, Event, KeyPart, Outcome, Placement, Reason, Share, Stopping, Way,
+};
 use tulpar_core::ids::{AttemptId, Digest, JobId, NodeId, SetId};
 use tulpar_core::job::{Ending, OutputFile, Report, Usage};
 use tulpar_core::resources::Request;
@@ -158,6 +160,17 @@ pub(crate) fn batches() -> Vec<(Timestamp, Vec<Event>)> {
         ),
         (second(7), vec![Event::Node { node: NodeId(3), present: true }]),
         (second(8), vec![Event::Asked { job: JobId(11), values: values(), origin: Origin::Sampled }]),
+        (
+            second(9),
+            vec![
+                Event::Reported { job: JobId(11), step: 3, value: 0.25 },
+                Event::Curtailed { attempt: attempt(11, 1), how: Curtailment::Pause },
+                Event::Paused { job: JobId(11) },
+                Event::Continued { job: JobId(11) },
+                Event::Skipped { job: JobId(11), because: Because::Pruned },
+                Event::Skipped { job: JobId(12), because: Because::Spent },
+            ],
+        ),
     ]
 }
 

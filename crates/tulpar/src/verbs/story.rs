@@ -11,7 +11,7 @@ use serde::Serialize;
 use std::collections::BTreeSet;
 use std::path::Path;
 use std::process::ExitCode;
-use tulpar_core::event::{Because, Event, Outcome, Placement, Stopping};
+use tulpar_core::event::{Because, Curtailment, Event, Outcome, Placement, Stopping};
 use tulpar_core::ids::{JobId, SetId};
 use tulpar_core::site::Node;
 use tulpar_core::units::Timestamp;
@@ -166,6 +166,8 @@ pub(crate) fn words(known: &Known<'_>, entry: &Entry) -> String {
             Because::Upstream(job) => format!("skipped because of {}", (known.name)(*job)),
             Because::Condition => "skipped: its condition is not true".to_owned(),
             Because::Exhausted => "skipped: the search has nothing more to try".to_owned(),
+            Because::Spent => "skipped: the time or the GPU hours of the search are spent".to_owned(),
+            Because::Pruned => "pruned: other trials were better at that step".to_owned(),
             Because::NotWanted => "skipped: not needed for what was asked".to_owned(),
         },
         Event::Cancelled { .. } => "cancelled".to_owned(),
@@ -173,6 +175,13 @@ pub(crate) fn words(known: &Known<'_>, entry: &Entry) -> String {
             let values: Vec<String> = values.iter().map(|(name, value)| format!("{name} = {value}")).collect();
             format!("becomes a trial with {}", values.join(", "))
         }
+        Event::Reported { step, value, .. } => format!("says {value} at step {step}"),
+        Event::Curtailed { attempt, how } => match how {
+            Curtailment::Prune => format!("attempt {} is told to end: others were better at that step", attempt.n),
+            Curtailment::Pause => format!("attempt {} is told to save its state and pause", attempt.n),
+        },
+        Event::Paused { .. } => "paused; it goes on if it is among the best at that step after all".to_owned(),
+        Event::Continued { .. } => "goes on: it is among the best at the step where it paused".to_owned(),
         Event::Grafted { set, .. } => {
             format!("its task set got its tasks: {}", (known.tasks)(*set))
         }

@@ -4,6 +4,7 @@ use super::super::tools::{self, Queued};
 use super::rounds::Rounds;
 use super::{ASK_AFTER, ASK_WHY_EVERY, MOST_MISSES, Work};
 use crate::executor::Observation;
+use crate::live::take_said;
 use crate::local::now;
 use std::collections::HashMap;
 use std::time::Instant;
@@ -62,9 +63,9 @@ impl Work {
                 self.tell(Observation::Released(attempt));
             }
             Event::Generic { text } => {
-                if let Some(line) = LiveLine::from_word(attempt, text) {
-                    self.live.append(&[line]);
-                }
+                let mut lines: Vec<LiveLine> = LiveLine::from_word(attempt, text).into_iter().collect();
+                take_said(&mut lines, |said| self.tell(said));
+                self.live.append(&lines);
             }
             Event::FileTransfer { phase, .. } => tracked.moves.note(entry.time, *phase),
             Event::Terminated { exit, bytes, .. } => self.harvest(attempt, Some((exit, bytes))),

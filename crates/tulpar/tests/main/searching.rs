@@ -1,0 +1,170 @@
+//! Searches for real, on this machine: what trials say while they run, trials that are pruned or paused, a run that is killed
+//! again and again.
+
+use super::harness::Scene;
+use rand::{RngExt, SeedableRng};
+use rand_chacha::ChaCha8Rng;
+use std::process::Stdio;
+use std::time::Duration;
+
+/// A network of one layer that learns whether a point lies in a circle, and says its loss after each epoch.
+const NETWORK: &str = r#"
+function random() { seed = (seed * 1103 + 12345) % 65536; return seed / 65536 - 0.5 }
+function within(value, most) { return value > most ? most : value < -most ? -most : value }
+BEGIN {
+    seed = 7
+    for (j = 0; j < units; j++) { a[j] = 4 * random(); b[j] = 4 * random(); c[j] = 2 * random(); o[j] = random() }
+    for (epoch = 1; epoch <= 12; epoch++) {
+        for (pass = 0; pass < 150; pass++) {
+            loss = 0
+            for (i = 0; i < 144; i++) {
+                x = (i % 12) / 6 - 0.92; y = int(i / 12) / 6 - 0.92
+                s = d
+                for (j = 0; j < units; j++) {
+                    e = exp(-2 * within(a[j] * x + b[j] * y + c[j], 20)); g[j] = (1 - e) / (1 + e); s += o[j] * g[j]
+                }
+                q = 1 / (1 + exp(-within(s, 30))) - (x * x + y * y < 0.5)
+                loss += q * q / 144; d -= lr * q
+                for (j = 0; j < units; j++) {
+                    k = q * o[j] * (1 - g[j] * g[j]); o[j] -= lr * q * g[j]
+                    a[j] -= lr * k * x; b[j] -= lr * k * y; c[j] -= lr * k
+                }
+            }
+        }
+        printf "{\"epoch\": %d, \"loss\": %.9g}\n", epoch, loss; fflush()
+    }
+}
+"#;
+
+/// One trial at a time, so that they end in the same order.
+const TRAINING: &str = "
+workflow: training
+data: {program: net.awk}
+tasks:
+  net:
+    search:
+      trials: 9
+      parallel: 1
+      seed: 3
+      minimize: loss
+      pruner: {median: {startup: 2}}
+      space: {lr: 'log(1e-4, 1)', units: 'int(3, 6)'}
+    in: [program]
+    run: awk -v lr={lr} -v units={units} -f {program}
+  keep:
+    in: [net.best, net.trials]
+    out: {found: best.json, table: trials.csv}
+    run: cp {best} {found}; cp {trials} {table}
+";
+
+fn training() -> Scene {
+    let scene = Scene::new(TRAINING);
+    scene.write("net.awk", NETWORK);
+    scene
+}
+
+#[test]
+fn a_real_search_that_is_killed_five_times_and_resumed_ends_with_the_same_best_trial() {
+    let undisturbed = training();
+    undisturbed.tulpar("run").done();
+    let (best, table) = (undisturbed.read("results/best.json"), undisturbed.read("results/trials.csv"));
+    assert!(table.contains(",pruned,"), "{table}");
+
+    let killed = training();
+    let mut random = ChaCha8Rng::seed_from_u64(5);
+    let mut kills = 0;
+    while kills < 5 {
+        let first = !killed.path(".tulpar/runs/training-1/plan.json").exists();
+        let mut command = killed.command(&[if first { "run" } else { "resume" }]);
+        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+        let mut child = command.spawn().expect("tulpar starts");
+        let moment = std::time::Instant::now() + Duration::from_millis(random.random_range(100..1500));
+        while std::time::Instant::now() < moment && child.try_wait().expect("a child").is_none() {
+            std::thread::park_timeout(Duration::from_millis(5));
+        }
+        assert!(child.try_wait().expect("a child").is_none(), "it ended after {kills} kills: make its trials longer");
+        child.kill().expect("killed");
+        child.wait().expect("reaped");
+        kills += 1;
+    }
+    killed.tulpar("resume").done();
+    assert_eq!(
+        killed.read("results/best.json"),
+        best,
+        "undisturbed: {table}\nkilled: {}",
+        killed.read("results/trials.csv")
+    );
+}
+
+#[test]
+fn a_hopeless_trial_is_ended_and_the_search_goes_on() {
+    // The second would never end by itself.
+    let scene = Scene::new(
+        "
+workflow: hopeless
+tasks:
+  search:
+    search:
+      minimize: loss
+      sampler: grid
+      pruner: {halving: {least: 1, factor: 2}}
+      trials: 3
+      parallel: 1
+      space: {x: [1, 2, 3]}
+      start: [{x: 1}, {x: 2}, {x: 3}]
+    run: |
+      echo '{\"step\": 1, \"loss\": {x}}'
+      if [ {x} -gt 1 ]; then sleep 600; fi
+      echo '{\"loss\": {x}}'
+  keep:
+    in: [search.trials]
+    out: {table: trials.csv}
+    run: cp {trials} {table}
+",
+    );
+    scene.tulpar("run").done();
+    assert_eq!(scene.read("results/trials.csv"), "trial,state,loss,x\n1,complete,1,1\n2,pruned,,2\n3,pruned,,3\n");
+    let story = scene.tulpar("story search[trial=2]").done().out;
+    assert!(story.contains("says 2 at step 1") && story.contains("pruned"), "{story}");
+}
+
+#[test]
+fn a_paused_trial_goes_on_from_its_checkpoint() {
+    // All but the first would never end if they were not stopped; what goes on does so behind that.
+    let scene = Scene::new(
+        "
+workflow: paused
+tasks:
+  search:
+    search:
+      minimize: loss
+      pruner: {halving: {least: 1, factor: 2, pause: true}}
+      trials: 4
+      parallel: 1
+      sampler: grid
+      space: {x: [10, 20, 30, 40]}
+      start: [{x: 10}, {x: 20}, {x: 30}, {x: 40}]
+    checkpoint: at.txt
+    run: |
+      if [ -e at.txt ]; then
+        echo \"went on from $(cat at.txt)\"
+      else
+        echo 1 > at.txt
+        echo '{\"step\": 1, \"loss\": {x}}'
+        if [ {x} -gt 10 ]; then sleep 600; fi
+      fi
+      echo '{\"loss\": {x}}'
+  keep:
+    in: [search.trials]
+    out: {table: trials.csv}
+    run: cp {trials} {table}
+",
+    );
+    scene.tulpar("run").done();
+    let table = scene.read("results/trials.csv");
+    assert_eq!(table.lines().nth(1), Some("1,complete,10,10"), "{table}");
+    assert_eq!(table.lines().nth(2), Some("2,complete,20,20"), "{table}");
+    assert_eq!(table.matches(",pruned,").count(), 2, "{table}");
+    let words = scene.tulpar("logs search[trial=2]").done().out;
+    assert!(words.contains("went on from 1"), "{words}");
+}
