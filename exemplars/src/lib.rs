@@ -15,6 +15,7 @@ pub mod metrics;
 pub mod models;
 pub mod options;
 pub mod page;
+pub mod pets;
 pub mod pictures;
 pub mod seeds;
 pub mod trials;
@@ -44,6 +45,9 @@ enum Workflow {
     /// Molecular dynamics steered by an autoencoder
     #[command(subcommand)]
     Deepdrivemd(deepdrivemd::Step),
+    /// Cats and dogs: one network, many, and their mean
+    #[command(subcommand)]
+    Pets(pets::Step),
 }
 
 /// Runs the step that the arguments name. Exit codes: 0 done, 1 failed, 2 arguments that cannot be understood.
@@ -62,6 +66,7 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         Workflow::Lung(step) => lung::run(step),
         Workflow::Crisis(step) => crisis::run(step),
         Workflow::Deepdrivemd(step) => deepdrivemd::run(step),
+        Workflow::Pets(step) => pets::run(step),
     };
     match ended {
         Ok(()) => ExitCode::SUCCESS,
