@@ -1,5 +1,6 @@
 //! `tulpar demo`: a small, real workflow, written out where the user can read and change it.
 
+use super::exemplars;
 use super::run::run;
 use crate::arguments::{Arguments, DemoArguments, Verb};
 use crate::failure::{Exit, Failure};
@@ -18,7 +19,16 @@ const FILES: [(&str, &str); 6] = [
 ];
 
 pub(crate) fn demo(folder: Option<&Path>, arguments: &DemoArguments) -> Result<ExitCode, Failure> {
-    let into = match &arguments.into {
+    if let Some(exemplar) = arguments.what.as_deref().and_then(exemplars::exemplar) {
+        return exemplars::demonstrate(folder, exemplar, arguments);
+    }
+    if arguments.into.is_some() || arguments.data.is_some() || arguments.scale.is_some() {
+        return Err(Failure::usage_with(
+            "only the exemplars take a second folder, data or a scale",
+            "name one: `tulpar demo galaxy --data DIR`",
+        ));
+    }
+    let into = match &arguments.what {
         Some(into) => folder.unwrap_or(Path::new("")).join(into),
         None => folder.unwrap_or(Path::new("")).join("tulpar-demo"),
     };

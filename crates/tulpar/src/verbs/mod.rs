@@ -9,6 +9,7 @@ mod drive;
 mod dry_run;
 mod executable;
 mod experiment;
+mod exemplars;
 mod explain;
 mod export;
 mod foreign;

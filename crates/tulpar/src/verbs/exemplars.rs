@@ -1,0 +1,251 @@
+//! `tulpar demo galaxy` and its like: an exemplar workflow with its own program and data. It knows the exemplars by name;
+//! what their programs compute, it does not know.
+
+use super::run::{resume, run};
+use crate::arguments::{Arguments, DemoArguments, Verb};
+use crate::failure::{Exit, Failure};
+use crate::replay::{self, Standing};
+use crate::{print, verbs};
+use clap::Parser;
+use serde_json::Value;
+use std::io::IsTerminal;
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode, Stdio};
+
+/// What the verb knows of an exemplar.
+pub(crate) struct Exemplar {
+    name: &'static str,
+    /// What a real data set must have, in its published layout.
+    layout: &'static [&'static str],
+    /// Numbers of `results/metrics.json` that are worth a line, with what they are.
+    figures: &'static [(&'static str, &'static str)],
+}
+
+const EXEMPLARS: [Exemplar; 2] = [
+    Exemplar {
+        name: "galaxy",
+        layout: &["training_solutions_rev1.csv", "images_training_rev1"],
+        figures: &[("accuracy", "accuracy"), ("held_out", "galaxies held out")],
+    },
+    Exemplar {
+        name: "lung",
+        layout: &["CXR_png", "masks"],
+        figures: &[("dice", "Dice"), ("iou", "IoU"), ("held_out", "X-rays held out")],
+    },
+];
+
+/// The exemplar of this name, if there is one.
+pub(crate) fn exemplar(name: &Path) -> Option<&'static Exemplar> {
+    EXEMPLARS.iter().find(|exemplar| Path::new(exemplar.name) == name)
+}
+
+const PROGRAM: &str = "bin/tulpar-exemplars";
+
+/// Builds the program, makes or links the data, and runs the workflow; or goes on with a run that was stopped.
+pub(crate) fn demonstrate(
+    folder: Option<&Path>,
+    exemplar: &Exemplar,
+    arguments: &DemoArguments,
+) -> Result<ExitCode, Failure> {
+    let start = folder.unwrap_or(Path::new("."));
+    let scale = arguments.scale.as_deref();
+    let name = match scale {
+        Some(scale) if scale != "small" => format!("tulpar-{}-{scale}", exemplar.name),
+        _ => format!("tulpar-{}", exemplar.name),
+    };
+    let into = start.join(arguments.into.clone().unwrap_or(PathBuf::from(name)));
+    let package = match &arguments.exemplars {
+        Some(package) => package.clone(),
+        None => find_package(start)?,
+    };
+    let built = build(&package)?;
+    let mut changed = put(&built, &into.join(PROGRAM))?;
+    let workflow = into.join("workflow.yaml");
+    if !workflow.exists() {
+        changed |= put(&package.join(exemplar.name).join("workflow.yaml"), &workflow)?;
+    }
+    match &arguments.data {
+        Some(data) => link(data, &into, exemplar)?,
+        None => generate(&into, exemplar, scale)?,
+    }
+    let code = match unfinished(&into) {
+        Some(name) if !changed => {
+            print::note(&format!("{name} was stopped: it goes on."));
+            match parsed(&["resume", &name])? {
+                Verb::Resume(arguments) => resume(Some(&into), &arguments)?,
+                _ => return Err(Failure::Bug("a demo cannot be resumed".into())),
+            }
+        }
+        _ => {
+            let scale = scale.map(|scale| format!("scale={scale}"));
+            let mut words = vec!["run"];
+            words.extend(scale.iter().flat_map(|scale| ["--param", scale.as_str()]));
+            match parsed(&words)? {
+                Verb::Run(arguments) => run(Some(&into), &arguments)?,
+                _ => return Err(Failure::Bug("the demo is not a run".into())),
+            }
+        }
+    };
+    if code == ExitCode::from(Exit::Done) {
+        show(&into, exemplar)?;
+    }
+    Ok(code)
+}
+
+fn parsed(words: &[&str]) -> Result<Verb, Failure> {
+    let arguments = Arguments::try_parse_from(["tulpar"].iter().chain(words));
+    arguments
+        .map(|arguments| arguments.verb)
+        .map_err(|error| Failure::Bug(format!("the demo cannot be started: {error}")))
+}
+
+/// The package `exemplars` in a folder above, or above this program.
+fn find_package(start: &Path) -> Result<PathBuf, Failure> {
+    let places = [start.canonicalize(), std::env::current_exe()];
+    let found = places.iter().flatten().flat_map(|place| place.ancestors()).map(|place| place.join("exemplars"));
+    found.into_iter().find(|package| package.join("Cargo.toml").is_file()).ok_or_else(|| {
+        Failure::usage_with(
+            "the programs of the exemplars are not here",
+            "clone the repository of Tulpar and start the demo inside it, or say where they are: --exemplars DIR",
+        )
+    })
+}
+
+/// Lets cargo build the program, which takes minutes the first time, and gives its path.
+fn build(package: &Path) -> Result<PathBuf, Failure> {
+    print::note("Building the program of the exemplars: minutes the first time, then a second.");
+    let mut cargo = Command::new(std::env::var_os("CARGO").unwrap_or("cargo".into()));
+    cargo.args(["build", "--release", "--bin", "tulpar-exemplars", "--message-format", "json-render-diagnostics"]);
+    #[cfg(target_arch = "x86_64")]
+    if std::arch::is_x86_feature_detected!("avx512f") {
+        cargo.args(["--features", "x86-v4"]);
+    }
+    cargo.arg("--manifest-path").arg(package.join("Cargo.toml")).stdin(Stdio::null()).stderr(Stdio::inherit());
+    let said = cargo.output().map_err(|error| {
+        Failure::usage_with(
+            format!("cargo cannot be started: {error}"),
+            "install Rust: its program is built from source",
+        )
+    })?;
+    let messages = String::from_utf8_lossy(&said.stdout);
+    let built = messages.lines().rev().find_map(|line| {
+        let message: Value = serde_json::from_str(line).ok()?;
+        Some(PathBuf::from(message.get("executable")?.as_str()?))
+    });
+    match built {
+        Some(built) if said.status.success() => Ok(built),
+        _ => Err(Failure::Site {
+            message: "the program of the exemplars was not built".into(),
+            hint: Some("cargo says why above".into()),
+        }),
+    }
+}
+
+/// Copies a file where there is none, or another; says whether it did.
+fn put(from: &Path, to: &Path) -> Result<bool, Failure> {
+    let new = std::fs::read(from).map_err(|source| Failure::Read { path: from.to_owned(), source })?;
+    if std::fs::read(to).is_ok_and(|old| old == new) {
+        return Ok(false);
+    }
+    let failed = |source| Failure::Write { path: to.to_owned(), source };
+    if let Some(parent) = to.parent() {
+        std::fs::create_dir_all(parent).map_err(failed)?;
+    }
+    // A program that runs cannot be overwritten, but it can be replaced.
+    let beside = to.with_extension("new");
+    std::fs::copy(from, &beside).map_err(failed)?;
+    std::fs::rename(&beside, to).map_err(failed)?;
+    Ok(true)
+}
+
+/// The real data set stays where it is.
+fn link(data: &Path, into: &Path, exemplar: &Exemplar) -> Result<(), Failure> {
+    let data = data.canonicalize().map_err(|source| Failure::Read { path: data.to_owned(), source })?;
+    if let Some(missing) = exemplar.layout.iter().find(|entry| !data.join(entry).exists()) {
+        return Err(Failure::usage_with(
+            format!("{} has no {missing}", data.display()),
+            format!(
+                "the published layout is {}; exemplars/{}/README.md says more",
+                exemplar.layout.join(", "),
+                exemplar.name
+            ),
+        ));
+    }
+    let place = into.join("data");
+    match std::fs::read_link(&place) {
+        Ok(there) if there == data => Ok(()),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+            std::os::unix::fs::symlink(&data, &place).map_err(|source| Failure::Write { path: place, source })
+        }
+        _ => Err(Failure::usage_with(
+            format!("{} holds other data", place.display()),
+            format!("give the demo a folder of its own: tulpar demo {} FOLDER --data …", exemplar.name),
+        )),
+    }
+}
+
+/// Makes the synthetic data set, once. It is finished when its last line is there.
+fn generate(into: &Path, exemplar: &Exemplar, scale: Option<&str>) -> Result<(), Failure> {
+    let (data, mark) = (into.join("data"), into.join("data/generated.txt"));
+    if mark.exists() || data.is_symlink() {
+        return Ok(());
+    }
+    print::note("Making a synthetic data set.");
+    let program =
+        into.join(PROGRAM).canonicalize().map_err(|source| Failure::Read { path: into.join(PROGRAM), source })?;
+    let mut command = Command::new(program);
+    command.args([exemplar.name, "generate", "--out"]).arg(&data);
+    if let Some(scale) = scale {
+        command.args(["--scale", scale]);
+    }
+    let ended = command.status().map_err(Failure::Launch)?;
+    if !ended.success() {
+        return Err(Failure::Site { message: format!("no data set was made: {ended}"), hint: None });
+    }
+    let words = format!("made by tulpar-exemplars {} generate\n", exemplar.name);
+    std::fs::write(&mark, words).map_err(|source| Failure::Write { path: mark, source })
+}
+
+/// The latest run, if it was stopped before its end.
+fn unfinished(into: &Path) -> Option<String> {
+    let project = replay::project(Some(into)).ok()?;
+    let replayed = replay::open(&project, None).ok()?;
+    matches!(replayed.standing(), Standing::Stopped | Standing::Interrupted).then(|| replayed.folder.name.clone())
+}
+
+fn show(into: &Path, exemplar: &Exemplar) -> Result<(), Failure> {
+    let metrics = std::fs::read(into.join("results/metrics.json")).unwrap_or_default();
+    let metrics: Value = serde_json::from_slice(&metrics).unwrap_or_default();
+    let figures = exemplar.figures.iter().filter_map(|(key, what)| Some((metrics.get(key)?, what)));
+    let figures: Vec<String> = figures
+        .map(|(value, what)| match value.as_f64() {
+            Some(number) if !value.is_u64() => format!("{what} {number:.4}"),
+            _ => format!("{value} {what}"),
+        })
+        .collect();
+    if !figures.is_empty() {
+        print::note(&format!("{}.", figures.join(", ")));
+    }
+    let page = into.join("results/report.html");
+    let account = into.join("run.html");
+    if let Verb::Report(arguments) = parsed(&["report", "--html", "run.html"])? {
+        verbs::report::report(Some(into), &arguments)?;
+    }
+    print::note(&format!(
+        "\nWhat to look at next:\n\
+         \x20 {}    the result\n\
+         \x20 {}    where the time and the bytes went\n\
+         \x20 {}    the workflow\n\
+         \x20 tulpar demo {}    again: everything is reused",
+        page.display(),
+        account.display(),
+        into.join("workflow.yaml").display(),
+        exemplar.name,
+    ));
+    let seen = ["DISPLAY", "WAYLAND_DISPLAY"].iter().any(|name| std::env::var_os(name).is_some());
+    if std::io::stderr().is_terminal() && seen {
+        // The page is named above: nothing is lost where it does not open.
+        let _ = Command::new("xdg-open").arg(&page).stdout(Stdio::null()).stderr(Stdio::null()).spawn();
+    }
+    Ok(())
+}

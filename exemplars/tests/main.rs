@@ -1,0 +1,10 @@
+//! The steps as programs, and the workflows made of them.
+
+#[path = "main/galaxy.rs"]
+mod galaxy;
+#[path = "main/lung.rs"]
+mod lung;
+#[path = "main/programs.rs"]
+mod programs;
+#[path = "main/workflows.rs"]
+mod workflows;

@@ -1,0 +1,121 @@
+//! The workflows as Tulpar runs them, in both languages, with few and small pictures; killed with all that they started,
+//! and gone on with. `./test` names the program in `TULPAR`; without it they are skipped, and say so.
+
+use super::programs::{PROGRAM, Place};
+use std::io::{BufRead, BufReader, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+fn tulpar() -> Option<PathBuf> {
+    let found = std::env::var_os("TULPAR").map(PathBuf::from).filter(|path| path.is_file());
+    if found.is_none() {
+        eprintln!("SKIPPED: the exemplars' workflows need TULPAR=path/of/tulpar");
+        if let Some(path) = std::env::var_os("TULPAR_SKIPS")
+            && let Ok(mut file) = std::fs::File::options().append(true).create(true).open(path)
+        {
+            writeln!(file, "the exemplars' workflows were not run: TULPAR names no program").expect("a line");
+        }
+    }
+    found
+}
+
+/// A folder with the program, a small data set and the workflow files of an exemplar; training is short.
+fn exemplar(name: &str, generate: &str, archives: &[&str]) -> Place {
+    let place = Place::new();
+    std::fs::create_dir(place.path().join("bin")).expect("a folder");
+    std::fs::copy(PROGRAM, place.path().join("bin/tulpar-exemplars")).expect("the program");
+    place.step(&format!("{name} generate {generate} --out data"));
+    for archive in archives {
+        let tar = Command::new("tar")
+            .args(["-cf", &format!("{archive}.tar"), archive])
+            .current_dir(place.path().join("data"))
+            .status();
+        assert!(tar.expect("tar starts").success());
+    }
+    for file in ["workflow.yaml", "pegasus.yaml"] {
+        let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join(name).join(file);
+        let text = std::fs::read_to_string(path).expect("a workflow");
+        let text = text.replace("  epochs: 6", "  epochs: 3").replace("  epochs: 8 ", "  epochs: 3 ");
+        place.write(file, &text.replace("--epochs 6", "--epochs 3").replace("--epochs 8", "--epochs 3"));
+    }
+    place
+}
+
+fn run(place: &Place, tulpar: &PathBuf, words: &str) -> String {
+    let said =
+        Command::new(tulpar).args(words.split_whitespace()).current_dir(place.path()).output().expect("it starts");
+    let err = String::from_utf8_lossy(&said.stderr).into_owned();
+    assert!(said.status.success(), "{words}\n{err}");
+    err
+}
+
+#[test]
+fn galaxy_runs_natively_and_as_pegasus_and_a_second_run_trains_nothing() {
+    let Some(tulpar) = tulpar() else { return };
+    let place = exemplar("galaxy", "--count 90 --size 72", &["images_training_rev1"]);
+    run(&place, &tulpar, "run");
+    assert!(place.bytes("results/report.html").starts_with(b"<!doctype html>"));
+    let again = run(&place, &tulpar, "run");
+    assert!(again.contains("galaxy-2: done"), "{again}");
+    let model = place.bytes("results/model.safetensors");
+    let held_out = place.json("results/metrics.json")["held_out"].clone();
+    run(&place, &tulpar, "run pegasus.yaml");
+    assert_eq!(place.json("results/metrics.json")["held_out"], held_out);
+    assert_eq!(place.bytes("results/model.safetensors").len(), model.len());
+}
+
+#[test]
+fn lung_runs_natively_and_as_pegasus() {
+    let Some(tulpar) = tulpar() else { return };
+    let place = exemplar("lung", "--count 30 --size 72", &["CXR_png", "masks"]);
+    run(&place, &tulpar, "run");
+    assert_eq!(place.json("results/metrics.json")["held_out"], 6);
+    run(&place, &tulpar, "run pegasus.yaml");
+    assert_eq!(place.json("results/metrics.json")["held_out"], 6);
+}
+
+#[test]
+fn a_run_that_is_killed_while_it_trains_ends_with_the_same_model() {
+    let Some(tulpar) = tulpar() else { return };
+    let whole = exemplar("lung", "--count 30 --size 72", &[]);
+    run(&whole, &tulpar, "run");
+    let parts = exemplar("lung", "--count 30 --size 72", &[]);
+    for begun in ["preprocess", "search", "train"] {
+        killed_when(&parts, &tulpar, |said| said.any(|line| line.starts_with("start") && line.contains(begun)));
+    }
+    killed_when(&parts, &tulpar, |_| wait_for("an epoch is kept", || kept(&parts.path().join(".tulpar/runs"))));
+    run(&parts, &tulpar, "resume");
+    for name in ["results/model.safetensors", "results/metrics.json"] {
+        assert!(whole.bytes(name) == parts.bytes(name), "{name} differs");
+    }
+}
+
+/// Starts or resumes, and kills the driver once this has happened.
+fn killed_when(place: &Place, tulpar: &PathBuf, happened: impl Fn(&mut dyn Iterator<Item = String>) -> bool) {
+    let verb = if place.path().join(".tulpar/runs").exists() { "resume" } else { "run" };
+    let mut command = Command::new(tulpar);
+    let mut child = command.arg(verb).current_dir(place.path()).stderr(Stdio::piped()).spawn().expect("it starts");
+    let mut said = BufReader::new(child.stderr.take().expect("a pipe")).lines().map_while(Result::ok);
+    assert!(happened(&mut said), "it ended before that");
+    child.kill().expect("it runs");
+    assert!(!child.wait().expect("it ends").success(), "it was not killed");
+}
+
+/// Whether a checkpoint is somewhere below a folder.
+fn kept(folder: &Path) -> bool {
+    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
+    entries.into_iter().any(|entry| match entry.file_type() {
+        Ok(kind) if kind.is_dir() => kept(&entry.path()),
+        _ => entry.file_name() == "training.checkpoint",
+    })
+}
+
+fn wait_for(what: &str, happened: impl Fn() -> bool) -> bool {
+    let until = Instant::now() + Duration::from_secs(300);
+    while !happened() {
+        assert!(Instant::now() < until, "waited too long until {what}");
+        std::thread::park_timeout(Duration::from_millis(5));
+    }
+    true
+}
