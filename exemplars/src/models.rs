@@ -90,7 +90,7 @@ impl ModuleVisitor for Collected {
 
     fn visit_float<const D: usize>(&mut self, param: &Param<Tensor<D>>) {
         let tensor = param.val();
-        let values = tensor.to_data().to_vec::<f32>().expect("parameters are 32-bit floating-point numbers");
+        let values = tensor.to_data().try_to_vec::<f32>().expect("parameters are 32-bit floating-point numbers");
         self.arrays.insert_floats(&self.path.join("."), tensor.dims().to_vec(), values);
     }
 }

@@ -136,7 +136,8 @@ pub fn infer(options: &Infer) -> Result<(), Failure> {
     let mut table = format!("file,class,{}\n", CLASSES.join(","));
     for items in lesson.samples.of(Split::Test).chunks(64) {
         let scores = network.forward(lesson.batch(items, None, &device));
-        let chances = softmax(scores, 1).into_data().to_vec::<f32>().expect("scores are 32-bit floating-point numbers");
+        let chances =
+            softmax(scores, 1).into_data().try_to_vec::<f32>().expect("scores are 32-bit floating-point numbers");
         for (at, chances) in items.iter().zip(chances.chunks(CLASSES.len())) {
             let chances: Vec<String> = chances.iter().map(|chance| format!("{chance:.6}")).collect();
             let class = CLASSES[usize::from(lesson.samples.classes[*at])];
@@ -215,7 +216,7 @@ impl Lesson<Vgg16> for Galaxies {
             let truth = self.truth(items, device);
             let mean = CrossEntropyLossConfig::new().init(device).forward(scores.clone(), truth);
             loss += f64::from(mean.into_scalar::<f32>()) * items.len() as f64;
-            let said = scores.into_data().to_vec::<f32>().expect("scores are 32-bit floating-point numbers");
+            let said = scores.into_data().try_to_vec::<f32>().expect("scores are 32-bit floating-point numbers");
             let truths = items.iter().map(|item| usize::from(self.samples.classes[*item]));
             right += said.chunks(CLASSES.len()).zip(truths).filter(|(scores, truth)| largest(scores) == *truth).count();
         }

@@ -205,7 +205,7 @@ impl Chests {
     fn drawn(&self, model: &Unet, items: &[usize], device: &Device) -> (f64, Vec<f32>) {
         let drawn = model.forward(self.pictures(items, device));
         let loss = loss_of(drawn.clone(), self.masks(items, device)).into_scalar::<f32>();
-        (f64::from(loss), drawn.into_data().to_vec::<f32>().expect("masks are 32-bit floating-point numbers"))
+        (f64::from(loss), drawn.into_data().try_to_vec::<f32>().expect("masks are 32-bit floating-point numbers"))
     }
 }
 

@@ -21,7 +21,7 @@ pub(crate) struct Exemplar {
     figures: &'static [(&'static str, &'static str)],
 }
 
-const EXEMPLARS: [Exemplar; 2] = [
+const EXEMPLARS: &[Exemplar] = &[
     Exemplar {
         name: "galaxy",
         layout: &["training_solutions_rev1.csv", "images_training_rev1"],
