@@ -124,3 +124,31 @@ fn data_of_the_osdf_is_fetched_once_and_sent_like_any_other() {
     project.tulpar_with_bin(&["run", "--site", "condor"]).good();
     assert_eq!(project.read("results/o.txt"), "FAR AWAY\n");
 }
+
+#[test]
+fn the_scenarios_of_a_study_run_on_the_pool() {
+    let Some(pool) = Pool::condor() else { return };
+    let project = pool.project("scenarios");
+    project.write("workflow.yaml", DIAMOND);
+    project.write("words.txt", "hello\nworld\n");
+    let words = [
+        "experiment",
+        "scenarios",
+        "workflow.yaml",
+        "--pool",
+        "htcondor",
+        "--repeat",
+        "1",
+        "--latency",
+        "1ms",
+        "--json",
+    ];
+    let told = project.tulpar(&words).good();
+    let report: serde_json::Value = serde_json::from_str(&told).unwrap_or_else(|error| panic!("{error}: {told}"));
+    let scenarios = report["scenarios"].as_array().unwrap().iter().map(|scenario| scenario["name"].as_str().unwrap());
+    assert_eq!(scenarios.collect::<Vec<_>>(), ["baseline", "clustering", "nfs"]);
+    // Four jobs, one, and four again.
+    let jobs = ["diamond-1", "diamond-2", "diamond-3"].map(|run| logged(&project, run, "005"));
+    assert_eq!(jobs, [4, 1, 4]);
+    assert_eq!(project.read("results/all.txt"), "HELLO\nWORLD\nmore\n");
+}

@@ -54,14 +54,16 @@ pub(crate) fn report(folder: Option<&Path>, arguments: &ReportArguments) -> Resu
     Ok(Exit::Done.into())
 }
 
-/// The page alone, with these runs as scenarios.
-pub(super) fn write_page(project: &Project, given: &[NamedRuns], file: &Path) -> Result<(), Failure> {
+/// These runs as scenarios, and the page of them.
+pub(super) fn write_page(project: &Project, given: &[NamedRuns], file: &Path) -> Result<Document, Failure> {
     let mut runs = Vec::new();
     for name in given.iter().flat_map(|scenario| &scenario.runs) {
         runs.push(of_run(project, project.run(Some(name))?, &Rates::default(), false)?.0);
     }
-    let page = tulpar_report::page(&Document::new(runs, given));
-    std::fs::write(file, page).map_err(|source| Failure::Write { path: file.to_owned(), source })
+    let document = Document::new(runs, given);
+    let page = tulpar_report::page(&document);
+    std::fs::write(file, page).map_err(|source| Failure::Write { path: file.to_owned(), source })?;
+    Ok(document)
 }
 
 pub(super) fn write_tables(directory: &Path, files: &[CsvFile]) -> Result<(), Failure> {

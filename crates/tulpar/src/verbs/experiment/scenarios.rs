@@ -41,6 +41,15 @@ pub(crate) struct ScenariosArguments {
     #[arg(long, value_name = "N", default_value_t = 2, requires = "file")]
     pub(super) cpus: u32,
 
+    /// Run on a pool of this machine's instead: htcondor or slurm
+    #[arg(long, value_name = "KIND", requires = "file", value_parser = ["htcondor", "slurm"], conflicts_with_all = ["nodes", "cpus"])]
+    pub(super) pool: Option<String>,
+
+    /// Where the file server listens; nodes of a pool must reach it. With the secret TULPAR_STAGING_TOKEN only who has it
+    /// is served
+    #[arg(long, value_name = "HOST:PORT", default_value = "127.0.0.1:0", requires = "file")]
+    pub(super) address: String,
+
     /// The folder that all nodes see in the scenario `nfs`: name one that lies on a network file system; one of this
     /// disk if not said, which costs nothing to reach
     #[arg(long, value_name = "DIR", requires = "file")]

@@ -9,7 +9,7 @@ use crate::arguments::{RunArguments, Verb};
 use crate::failure::{Exit, Failure};
 use crate::planning::{ClusterWord, PlanningArguments};
 use crate::print;
-use crate::verbs::report::report;
+use crate::verbs::report::write_page;
 use crate::verbs::run::run as run_workflow;
 use crate::verbs::together::together;
 use std::path::{Path, PathBuf};
@@ -18,7 +18,8 @@ use tulpar_core::planner::Options;
 use tulpar_core::planner::compare::{Scenario, scenarios};
 use tulpar_core::planner::published::ScenarioName;
 use tulpar_core::units::{parse_bandwidth, parse_duration};
-use tulpar_transfer::{ServeOptions, Server};
+use tulpar_report::{Document, Figure, NamedRuns, Spread, WORKFLOW_FIGURES};
+use tulpar_transfer::{Secret, ServeOptions, Server};
 
 /// Of the catalogue that is written for the experiment.
 const HUB: &str = "hub";
@@ -44,8 +45,17 @@ pub(super) fn run(folder: Option<&Path>, file: &Path, arguments: &ScenariosArgum
     for path in [&staging, &shared] {
         std::fs::create_dir_all(path).map_err(|source| Failure::Write { path: path.clone(), source })?;
     }
-    let options = ServeOptions { throttle: Some(bandwidth.0), latency: Some(latency), ..ServeOptions::new(&staging) };
-    let server = Server::start(options).map_err(Failure::Launch)?;
+    let options = ServeOptions {
+        address: arguments.address.clone(),
+        token: crate::settings::secret("TULPAR_STAGING_TOKEN").map(Secret::new),
+        throttle: Some(bandwidth.0),
+        latency: Some(latency),
+        ..ServeOptions::new(&staging)
+    };
+    let server = Server::start(options).map_err(|error| Failure::Site {
+        message: format!("cannot listen on {}: {error}", arguments.address),
+        hint: Some("another program may use the port; port 0 takes any that is free".to_owned()),
+    })?;
     let catalogue = here.join("catalogue.yaml");
     let text = catalogue_text(&server.url().to_string(), &shared, arguments);
     std::fs::write(&catalogue, text).map_err(|source| Failure::Write { path: catalogue.clone(), source })?;
@@ -73,16 +83,43 @@ pub(super) fn run(folder: Option<&Path>, file: &Path, arguments: &ScenariosArgum
         }
     }
     server.stop();
-    let mut all: Vec<String> = vec!["report".to_owned()];
-    for (scenario, runs) in chosen.iter().zip(&runs) {
-        all.extend(["--scenario".to_owned(), format!("{}={}", scenario.name.name(), runs.join(","))]);
+    let named =
+        chosen.iter().zip(runs).map(|(scenario, runs)| NamedRuns { name: scenario.name.name().to_owned(), runs });
+    let page = project.root().join("scenarios.html");
+    let document = write_page(&project, &named.collect::<Vec<_>>(), &page)?;
+    if arguments.json {
+        print::json(&document);
+    } else {
+        show(&document);
+        print::note(&format!("The figures, every run and every task set: {}", page.display()));
     }
-    all.extend(["--html", "scenarios.html"].map(str::to_owned));
-    all.extend(arguments.json.then(|| "--json".to_owned()));
-    match parsed(all)? {
-        Verb::Report(arguments) => report(folder, &arguments),
-        _ => Err(Failure::Bug("a report is no report".into())),
-    }
+    Ok(Exit::Done.into())
+}
+
+/// The table of the study, mean ± standard deviation.
+fn show(document: &Document) {
+    const SHOWN: [&str; 6] =
+        ["jobs", "auxiliary_jobs", "compute_seconds", "stage_in_seconds", "stage_out_seconds", "makespan_seconds"];
+    let places = SHOWN.map(|key| WORKFLOW_FIGURES.iter().position(|figure| figure.key == key).expect("a figure"));
+    let mut header = vec!["scenario".to_owned(), "runs".to_owned()];
+    header.extend(places.map(|place| match WORKFLOW_FIGURES[place] {
+        Figure { name, unit: "", .. } => name.to_owned(),
+        Figure { name, unit, .. } => format!("{name} {unit}"),
+    }));
+    let number = |value: f64| if value.fract() == 0.0 { format!("{value}") } else { format!("{value:.2}") };
+    let rows = document.scenarios.iter().map(|scenario| {
+        let mut cells = vec![scenario.name.clone(), scenario.runs.len().to_string()];
+        cells.extend(places.map(|place| match scenario.workflow_level[place] {
+            None => "–".to_owned(),
+            Some(Spread { mean, deviation: Some(deviation), .. }) if deviation > 0.0 => {
+                format!("{} ± {}", number(mean), number(deviation))
+            }
+            Some(Spread { mean, .. }) => number(mean),
+        }));
+        cells
+    });
+    let header: Vec<&str> = header.iter().map(String::as_str).collect();
+    print::table(&header, &rows.collect::<Vec<_>>());
 }
 
 /// A run of the file as a user would type it.
@@ -112,11 +149,16 @@ fn planning(options: &Options) -> PlanningArguments {
 }
 
 fn catalogue_text(url: &str, shared: &Path, arguments: &ScenariosArguments) -> String {
-    let ScenariosArguments { nodes, cpus, .. } = arguments;
     let shared = serde_json::to_string(&shared.display().to_string()).expect("text is plain data");
+    let workers = match &arguments.pool {
+        // What nodes of a pool see is the folder of the run.
+        Some(kind) => format!("kind: {kind}"),
+        None => format!(
+            "groups: [{{nodes: {}, cpus: {}, memory: 64 GB}}]\n    scratch: {{path: {shared}, shared: true}}",
+            arguments.nodes, arguments.cpus
+        ),
+    };
     format!(
-        "sites:\n  {HUB}:\n    scratch: {{path: staging, servers: \"{url}\"}}\n  {WORKERS}:\n    groups:\n      \
-         - {{nodes: {nodes}, cpus: {cpus}, memory: 64 GB}}\n    staging: {HUB}\n    \
-         scratch: {{path: {shared}, shared: true}}\n"
+        "sites:\n  {HUB}:\n    scratch: {{path: staging, servers: \"{url}\"}}\n  {WORKERS}:\n    {workers}\n    staging: {HUB}\n"
     )
 }
