@@ -1,5 +1,9 @@
 //! The steps as programs, and the workflows made of them.
 
+#[path = "main/crisis.rs"]
+mod crisis;
+#[path = "main/deepdrivemd.rs"]
+mod deepdrivemd;
 #[path = "main/galaxy.rs"]
 mod galaxy;
 #[path = "main/lung.rs"]

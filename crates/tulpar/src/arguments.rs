@@ -154,7 +154,8 @@ pub(crate) struct SubWorkflowArguments {
 
 #[derive(Debug, Args)]
 pub(crate) struct DemoArguments {
-    /// An exemplar of scientific machine learning, galaxy or lung, which is built first; or where to put the small demo
+    /// An exemplar of scientific machine learning, galaxy, lung, crisis or deepdrivemd, which is built first; or where to
+    /// put the small demo
     /// (default: tulpar-demo in the current folder)
     #[arg(value_name = "NAME|DIR")]
     pub(crate) what: Option<PathBuf>,

@@ -32,6 +32,25 @@ const EXEMPLARS: &[Exemplar] = &[
         layout: &["CXR_png", "masks"],
         figures: &[("dice", "Dice"), ("iou", "IoU"), ("held_out", "X-rays held out")],
     },
+    Exemplar {
+        name: "crisis",
+        layout: &["crisismmd_datasplit_all", "data_image", "glove.twitter.27B.200d.txt"],
+        figures: &[
+            ("text_accuracy", "accuracy by the text"),
+            ("image_accuracy", "by the picture"),
+            ("fused_accuracy", "by both"),
+            ("held_out", "messages held out"),
+        ],
+    },
+    Exemplar {
+        name: "deepdrivemd",
+        layout: &["start.xyz"],
+        figures: &[
+            ("driven", "cells of the landscape seen by driven simulations"),
+            ("plain", "by plain ones"),
+            ("frames", "frames of each"),
+        ],
+    },
 ];
 
 /// The exemplar of this name, if there is one.
