@@ -18,6 +18,7 @@ pub mod page;
 pub mod pets;
 pub mod pictures;
 pub mod seeds;
+pub mod temporary;
 pub mod trials;
 
 use clap::{Parser, Subcommand};

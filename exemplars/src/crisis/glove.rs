@@ -46,7 +46,7 @@ mod tests {
 
     #[test]
     fn only_wanted_words_are_kept_and_a_short_line_is_named() {
-        let folder = tempfile::tempdir().unwrap();
+        let folder = crate::temporary::Temporary::folder().unwrap();
         let path = folder.path().join("glove.txt");
         std::fs::write(&path, "flood 1 2\nlove 3 4\nbridge 5\n").unwrap();
         let wanted = |words: &[&str]| words.iter().map(ToString::to_string).collect();

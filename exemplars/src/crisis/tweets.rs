@@ -113,7 +113,7 @@ mod tests {
 
     #[test]
     fn a_table_is_read_as_it_was_written() {
-        let folder = tempfile::tempdir().unwrap();
+        let folder = crate::temporary::Temporary::folder().unwrap();
         let path = folder.path().join(table_name(1));
         let tweet = Tweet {
             event: "hurricane_irma".into(),

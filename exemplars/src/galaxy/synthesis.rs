@@ -118,7 +118,7 @@ impl Galaxy {
             axis_ratio: between(random, low, high),
             angle: between(random, 0.0, std::f32::consts::PI),
             radius: match class {
-                0..=2 => between(random, 0.045, 0.085) / between(random, low, high).sqrt(),
+                0..=2 => between(random, 0.12, 0.2) / between(random, low, high).sqrt(),
                 3 => between(random, 0.13, 0.19),
                 _ => between(random, 0.10, 0.15),
             },

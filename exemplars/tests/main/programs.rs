@@ -3,15 +3,16 @@
 use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Command, Stdio};
+use tulpar_exemplars::temporary::Temporary;
 
 pub const PROGRAM: &str = env!("CARGO_BIN_EXE_tulpar-exemplars");
 
-/// A folder that vanishes with the test.
-pub struct Place(tempfile::TempDir);
+/// A folder in which steps run.
+pub struct Place(Temporary);
 
 impl Place {
     pub fn new() -> Self {
-        Self(tempfile::tempdir().expect("a folder"))
+        Self(Temporary::folder().expect("a folder"))
     }
 
     pub fn path(&self) -> &Path {
