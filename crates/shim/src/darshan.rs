@@ -27,7 +27,10 @@ pub enum Logs {
 impl Darshan {
     /// Looks where its installation says, where libraries are looked for, and beside its programs.
     pub fn find() -> Option<Darshan> {
-        let variable = |name: &str| std::env::var_os(name);
+        Darshan::told_by(|name| std::env::var_os(name))
+    }
+
+    fn told_by(variable: impl Fn(&str) -> Option<OsString>) -> Option<Darshan> {
         let mut folders = Vec::new();
         for name in ["DARSHAN_RUNTIME_DIR", "DARSHAN_DIR", "DARSHAN_ROOT", "DARSHAN_HOME"] {
             if let Some(root) = variable(name).map(PathBuf::from) {
@@ -116,6 +119,32 @@ pub(crate) fn gather(folder: &Path, log: &Path) -> Result<Logs, Error> {
                 bring(path, &folder.join(path.file_name().unwrap_or_default()))?;
             }
             Ok(Logs::Several(folder, several.len()))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Darshan;
+    use std::ffi::OsString;
+
+    #[test]
+    fn it_is_found_by_its_variables_by_the_path_of_libraries_and_beside_its_programs() {
+        let folder = tempfile::tempdir().unwrap();
+        for made in ["a/lib64", "b", "c/bin", "c/lib"] {
+            std::fs::create_dir_all(folder.path().join(made)).unwrap();
+        }
+        for made in ["a/lib64/libdarshan.so", "b/libdarshan.so", "c/bin/darshan-config", "c/lib/libdarshan.so"] {
+            std::fs::write(folder.path().join(made), "").unwrap();
+        }
+        for (name, value, found) in [
+            ("DARSHAN_RUNTIME_DIR", "a", "a/lib64/libdarshan.so"),
+            ("LD_LIBRARY_PATH", "b", "b/libdarshan.so"),
+            ("PATH", "c/bin", "c/lib/libdarshan.so"),
+        ] {
+            let path = OsString::from(folder.path().join(value));
+            let darshan = Darshan::told_by(|asked| (asked == name).then(|| path.clone()));
+            assert_eq!(darshan.map(|darshan| darshan.library), Some(folder.path().join(found)), "{name}");
         }
     }
 }

@@ -2,6 +2,8 @@
 
 #[path = "main/harness.rs"]
 mod harness;
+#[path = "main/installed.rs"]
+mod installed;
 #[path = "main/judged.rs"]
 mod judged;
 #[path = "main/processes.rs"]
