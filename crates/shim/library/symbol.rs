@@ -119,22 +119,30 @@ pub(crate) fn set_error(number: c_int) {
     }
 }
 
-/// Defines hooks: `fn name[real](arguments) -> result { … real(arguments) … }`.
+/// Defines hooks: `fn name | another[real](arguments) -> result { … real(arguments) … }`. Several names stand for
+/// functions of the C library that differ in nothing a hook cares for; each calls the real one of its own name.
 macro_rules! hooks {
-    ($($(#[$attribute:meta])* fn $name:ident[$real:ident]($($argument:ident: $kind:ty),* $(,)?) -> $result:ty $body:block)*) => {
-        $(
-            $(#[$attribute])*
-            #[unsafe(no_mangle)]
-            pub unsafe extern "C" fn $name($($argument: $kind),*) -> $result {
-                static REAL: $crate::symbol::Symbol =
-                    $crate::symbol::Symbol::new(concat!(stringify!($name), "\0").as_ptr().cast());
-                #[allow(unused_unsafe)]
-                unsafe {
-                    let $real: unsafe extern "C" fn($($kind),*) -> $result = core::mem::transmute(REAL.get());
-                    $body
-                }
+    ($($(#[$attribute:meta])* fn $($name:ident)|+[$real:ident]$arguments:tt -> $result:ty $body:block)*) => {
+        $($crate::symbol::hooks! { @each [$($name)+] [$(#[$attribute])*] $real $arguments [$result] $body })*
+    };
+    (@each [$($name:ident)+] $attributes:tt $real:ident $arguments:tt $result:tt $body:block) => {
+        $($crate::symbol::hooks! { @one $name $attributes $real $arguments $result $body })+
+    };
+    (
+        @one $name:ident [$(#[$attribute:meta])*] $real:ident
+        ($($argument:ident: $kind:ty),* $(,)?) [$result:ty] $body:block
+    ) => {
+        $(#[$attribute])*
+        #[unsafe(no_mangle)]
+        pub unsafe extern "C" fn $name($($argument: $kind),*) -> $result {
+            static REAL: $crate::symbol::Symbol =
+                $crate::symbol::Symbol::new(concat!(stringify!($name), "\0").as_ptr().cast());
+            #[allow(unused_unsafe)]
+            unsafe {
+                let $real: unsafe extern "C" fn($($kind),*) -> $result = core::mem::transmute(REAL.get());
+                $body
             }
-        )*
+        }
     };
 }
 pub(crate) use hooks;

@@ -71,85 +71,43 @@ fn closing_range(first: c_uint, last: c_uint) {
 
 hooks! {
     // In C these take the mode as an optional argument; where arguments are passed in registers that is the same.
-    fn open[real](path: *const c_char, flags: c_int, mode: c_uint) -> c_int {
+    fn open | open64[real](path: *const c_char, flags: c_int, mode: c_uint) -> c_int {
         let start = ticks();
         let number = real(path, flags, mode);
         opened(number, AT_FDCWD, path, (flags, mode), start);
         number
     }
-    fn open64[real](path: *const c_char, flags: c_int, mode: c_uint) -> c_int {
-        let start = ticks();
-        let number = real(path, flags, mode);
-        opened(number, AT_FDCWD, path, (flags, mode), start);
-        number
-    }
-    fn __open_2[real](path: *const c_char, flags: c_int) -> c_int {
+    fn __open_2 | __open64_2[real](path: *const c_char, flags: c_int) -> c_int {
         let start = ticks();
         let number = real(path, flags);
         opened(number, AT_FDCWD, path, (flags, 0), start);
         number
     }
-    fn __open64_2[real](path: *const c_char, flags: c_int) -> c_int {
-        let start = ticks();
-        let number = real(path, flags);
-        opened(number, AT_FDCWD, path, (flags, 0), start);
-        number
-    }
-    fn openat[real](folder: c_int, path: *const c_char, flags: c_int, mode: c_uint) -> c_int {
+    fn openat | openat64[real](folder: c_int, path: *const c_char, flags: c_int, mode: c_uint) -> c_int {
         let start = ticks();
         let number = real(folder, path, flags, mode);
         opened(number, folder, path, (flags, mode), start);
         number
     }
-    fn openat64[real](folder: c_int, path: *const c_char, flags: c_int, mode: c_uint) -> c_int {
-        let start = ticks();
-        let number = real(folder, path, flags, mode);
-        opened(number, folder, path, (flags, mode), start);
-        number
-    }
-    fn __openat_2[real](folder: c_int, path: *const c_char, flags: c_int) -> c_int {
+    fn __openat_2 | __openat64_2[real](folder: c_int, path: *const c_char, flags: c_int) -> c_int {
         let start = ticks();
         let number = real(folder, path, flags);
         opened(number, folder, path, (flags, 0), start);
         number
     }
-    fn __openat64_2[real](folder: c_int, path: *const c_char, flags: c_int) -> c_int {
-        let start = ticks();
-        let number = real(folder, path, flags);
-        opened(number, folder, path, (flags, 0), start);
-        number
-    }
-    fn creat[real](path: *const c_char, mode: c_uint) -> c_int {
+    fn creat | creat64[real](path: *const c_char, mode: c_uint) -> c_int {
         let start = ticks();
         let number = real(path, mode);
         opened(number, AT_FDCWD, path, (O_CREAT, mode), start);
         number
     }
-    fn creat64[real](path: *const c_char, mode: c_uint) -> c_int {
-        let start = ticks();
-        let number = real(path, mode);
-        opened(number, AT_FDCWD, path, (O_CREAT, mode), start);
-        number
-    }
-    fn mkstemp[real](template: *mut c_char) -> c_int {
+    fn mkstemp | mkstemp64[real](template: *mut c_char) -> c_int {
         let start = ticks();
         let number = real(template);
         opened(number, AT_FDCWD, template, (O_CREAT, 0o600), start);
         number
     }
-    fn mkstemp64[real](template: *mut c_char) -> c_int {
-        let start = ticks();
-        let number = real(template);
-        opened(number, AT_FDCWD, template, (O_CREAT, 0o600), start);
-        number
-    }
-    fn mkostemp[real](template: *mut c_char, flags: c_int) -> c_int {
-        let start = ticks();
-        let number = real(template, flags);
-        opened(number, AT_FDCWD, template, (flags | O_CREAT, 0o600), start);
-        number
-    }
-    fn mkostemp64[real](template: *mut c_char, flags: c_int) -> c_int {
+    fn mkostemp | mkostemp64[real](template: *mut c_char, flags: c_int) -> c_int {
         let start = ticks();
         let number = real(template, flags);
         opened(number, AT_FDCWD, template, (flags | O_CREAT, 0o600), start);
@@ -208,13 +166,7 @@ hooks! {
         copied(old, result, start);
         result
     }
-    fn fcntl[real](number: c_int, command: c_int, argument: usize) -> c_int {
-        let start = ticks();
-        let result = real(number, command, argument);
-        controlled(number, command, result, start);
-        result
-    }
-    fn fcntl64[real](number: c_int, command: c_int, argument: usize) -> c_int {
+    fn fcntl | fcntl64[real](number: c_int, command: c_int, argument: usize) -> c_int {
         let start = ticks();
         let result = real(number, command, argument);
         controlled(number, command, result, start);

@@ -73,110 +73,48 @@ unsafe fn renamed(from: (c_int, *const c_char), to: (c_int, *const c_char), resu
 }
 
 hooks! {
-    fn lseek[real](number: c_int, offset: Offset, whence: c_int) -> Offset {
+    fn lseek | lseek64[real](number: c_int, offset: Offset, whence: c_int) -> Offset {
         let start = ticks();
         let result = real(number, offset, whence);
         sought(number, result, start);
         result
     }
-    fn lseek64[real](number: c_int, offset: Offset, whence: c_int) -> Offset {
-        let start = ticks();
-        let result = real(number, offset, whence);
-        sought(number, result, start);
-        result
-    }
-    fn stat[real](path: *const c_char, status: *mut c_void) -> c_int {
+    fn stat | stat64 | lstat | lstat64[real](path: *const c_char, status: *mut c_void) -> c_int {
         let start = ticks();
         let result = real(path, status);
         asked(AT_FDCWD, path, mode(status, MODE_AT), result, start);
         result
     }
-    fn stat64[real](path: *const c_char, status: *mut c_void) -> c_int {
-        let start = ticks();
-        let result = real(path, status);
-        asked(AT_FDCWD, path, mode(status, MODE_AT), result, start);
-        result
-    }
-    fn lstat[real](path: *const c_char, status: *mut c_void) -> c_int {
-        let start = ticks();
-        let result = real(path, status);
-        asked(AT_FDCWD, path, mode(status, MODE_AT), result, start);
-        result
-    }
-    fn lstat64[real](path: *const c_char, status: *mut c_void) -> c_int {
-        let start = ticks();
-        let result = real(path, status);
-        asked(AT_FDCWD, path, mode(status, MODE_AT), result, start);
-        result
-    }
-    fn fstat[real](number: c_int, status: *mut c_void) -> c_int {
+    fn fstat | fstat64[real](number: c_int, status: *mut c_void) -> c_int {
         let start = ticks();
         let result = real(number, status);
         counted(number, entry::STATS, start);
         result
     }
-    fn fstat64[real](number: c_int, status: *mut c_void) -> c_int {
-        let start = ticks();
-        let result = real(number, status);
-        counted(number, entry::STATS, start);
-        result
-    }
-    fn fstatat[real](folder: c_int, path: *const c_char, status: *mut c_void, flags: c_int) -> c_int {
-        let start = ticks();
-        let result = real(folder, path, status, flags);
-        asked(folder, path, mode(status, MODE_AT), result, start);
-        result
-    }
-    fn fstatat64[real](folder: c_int, path: *const c_char, status: *mut c_void, flags: c_int) -> c_int {
+    fn fstatat | fstatat64[real](folder: c_int, path: *const c_char, status: *mut c_void, flags: c_int) -> c_int {
         let start = ticks();
         let result = real(folder, path, status, flags);
         asked(folder, path, mode(status, MODE_AT), result, start);
         result
     }
     // What programs call that were built before glibc 2.33.
-    fn __xstat[real](version: c_int, path: *const c_char, status: *mut c_void) -> c_int {
+    fn __xstat | __xstat64 | __lxstat | __lxstat64[real](
+        version: c_int, path: *const c_char, status: *mut c_void
+    ) -> c_int {
         let start = ticks();
         let result = real(version, path, status);
         asked(AT_FDCWD, path, mode(status, MODE_AT), result, start);
         result
     }
-    fn __xstat64[real](version: c_int, path: *const c_char, status: *mut c_void) -> c_int {
-        let start = ticks();
-        let result = real(version, path, status);
-        asked(AT_FDCWD, path, mode(status, MODE_AT), result, start);
-        result
-    }
-    fn __lxstat[real](version: c_int, path: *const c_char, status: *mut c_void) -> c_int {
-        let start = ticks();
-        let result = real(version, path, status);
-        asked(AT_FDCWD, path, mode(status, MODE_AT), result, start);
-        result
-    }
-    fn __lxstat64[real](version: c_int, path: *const c_char, status: *mut c_void) -> c_int {
-        let start = ticks();
-        let result = real(version, path, status);
-        asked(AT_FDCWD, path, mode(status, MODE_AT), result, start);
-        result
-    }
-    fn __fxstat[real](version: c_int, number: c_int, status: *mut c_void) -> c_int {
+    fn __fxstat | __fxstat64[real](version: c_int, number: c_int, status: *mut c_void) -> c_int {
         let start = ticks();
         let result = real(version, number, status);
         counted(number, entry::STATS, start);
         result
     }
-    fn __fxstat64[real](version: c_int, number: c_int, status: *mut c_void) -> c_int {
-        let start = ticks();
-        let result = real(version, number, status);
-        counted(number, entry::STATS, start);
-        result
-    }
-    fn __fxstatat[real](version: c_int, folder: c_int, path: *const c_char, status: *mut c_void, flags: c_int) -> c_int {
-        let start = ticks();
-        let result = real(version, folder, path, status, flags);
-        asked(folder, path, mode(status, MODE_AT), result, start);
-        result
-    }
-    fn __fxstatat64[real](version: c_int, folder: c_int, path: *const c_char, status: *mut c_void, flags: c_int) -> c_int {
+    fn __fxstatat | __fxstatat64[real](
+        version: c_int, folder: c_int, path: *const c_char, status: *mut c_void, flags: c_int
+    ) -> c_int {
         let start = ticks();
         let result = real(version, folder, path, status, flags);
         asked(folder, path, mode(status, MODE_AT), result, start);
@@ -190,15 +128,9 @@ hooks! {
         }
         result
     }
-    fn mmap[real](at: *mut c_void, size: Size, protection: c_int, flags: c_int, number: c_int, offset: Offset) -> *mut c_void {
-        let start = ticks();
-        let result = real(at, size, protection, flags, number, offset);
-        if number >= 0 && result as usize != usize::MAX {
-            counted(number, entry::MMAPS, start);
-        }
-        result
-    }
-    fn mmap64[real](at: *mut c_void, size: Size, protection: c_int, flags: c_int, number: c_int, offset: Offset) -> *mut c_void {
+    fn mmap | mmap64[real](
+        at: *mut c_void, size: Size, protection: c_int, flags: c_int, number: c_int, offset: Offset
+    ) -> *mut c_void {
         let start = ticks();
         let result = real(at, size, protection, flags, number, offset);
         if number >= 0 && result as usize != usize::MAX {

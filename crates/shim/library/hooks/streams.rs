@@ -106,29 +106,13 @@ unsafe fn text_length(text: *const c_char) -> Option<u64> {
 }
 
 hooks! {
-    fn fopen[real](path: *const c_char, mode: *const c_char) -> Stream {
+    fn fopen | fopen64[real](path: *const c_char, mode: *const c_char) -> Stream {
         let start = ticks();
         let stream = real(path, mode);
         opened(stream, path, start);
         stream
     }
-    fn fopen64[real](path: *const c_char, mode: *const c_char) -> Stream {
-        let start = ticks();
-        let stream = real(path, mode);
-        opened(stream, path, start);
-        stream
-    }
-    fn freopen[real](path: *const c_char, mode: *const c_char, old: Stream) -> Stream {
-        let closed = closing(old);
-        let start = ticks();
-        let stream = real(path, mode, old);
-        if let Some(entry) = closed {
-            account::close(entry, start);
-        }
-        opened(stream, path, start);
-        stream
-    }
-    fn freopen64[real](path: *const c_char, mode: *const c_char, old: Stream) -> Stream {
+    fn freopen | freopen64[real](path: *const c_char, mode: *const c_char, old: Stream) -> Stream {
         let closed = closing(old);
         let start = ticks();
         let stream = real(path, mode, old);
@@ -155,13 +139,7 @@ hooks! {
         }
         result
     }
-    fn fread[real](buffer: *mut c_void, size: Size, count: Size, stream: Stream) -> Size {
-        let start = ticks();
-        let result = real(buffer, size, count, stream);
-        moved::<READ>(stream, (result > 0).then_some((result * size) as u64), start);
-        result
-    }
-    fn fread_unlocked[real](buffer: *mut c_void, size: Size, count: Size, stream: Stream) -> Size {
+    fn fread | fread_unlocked[real](buffer: *mut c_void, size: Size, count: Size, stream: Stream) -> Size {
         let start = ticks();
         let result = real(buffer, size, count, stream);
         moved::<READ>(stream, (result > 0).then_some((result * size) as u64), start);
@@ -173,25 +151,13 @@ hooks! {
         moved::<READ>(stream, (result > 0).then_some((result * size) as u64), start);
         result
     }
-    fn fwrite[real](buffer: *const c_void, size: Size, count: Size, stream: Stream) -> Size {
+    fn fwrite | fwrite_unlocked[real](buffer: *const c_void, size: Size, count: Size, stream: Stream) -> Size {
         let start = ticks();
         let result = real(buffer, size, count, stream);
         moved::<WRITE>(stream, (result > 0).then_some((result * size) as u64), start);
         result
     }
-    fn fwrite_unlocked[real](buffer: *const c_void, size: Size, count: Size, stream: Stream) -> Size {
-        let start = ticks();
-        let result = real(buffer, size, count, stream);
-        moved::<WRITE>(stream, (result > 0).then_some((result * size) as u64), start);
-        result
-    }
-    fn fgets[real](buffer: *mut c_char, room: c_int, stream: Stream) -> *mut c_char {
-        let start = ticks();
-        let result = real(buffer, room, stream);
-        moved::<READ>(stream, text_length(result), start);
-        result
-    }
-    fn fgets_unlocked[real](buffer: *mut c_char, room: c_int, stream: Stream) -> *mut c_char {
+    fn fgets | fgets_unlocked[real](buffer: *mut c_char, room: c_int, stream: Stream) -> *mut c_char {
         let start = ticks();
         let result = real(buffer, room, stream);
         moved::<READ>(stream, text_length(result), start);
@@ -209,19 +175,13 @@ hooks! {
         moved::<READ>(stream, positive(result), start);
         result
     }
-    fn getdelim[real](line: *mut *mut c_char, room: *mut Size, end: c_int, stream: Stream) -> Signed {
+    fn getdelim | __getdelim[real](line: *mut *mut c_char, room: *mut Size, end: c_int, stream: Stream) -> Signed {
         let start = ticks();
         let result = real(line, room, end, stream);
         moved::<READ>(stream, positive(result), start);
         result
     }
-    fn __getdelim[real](line: *mut *mut c_char, room: *mut Size, end: c_int, stream: Stream) -> Signed {
-        let start = ticks();
-        let result = real(line, room, end, stream);
-        moved::<READ>(stream, positive(result), start);
-        result
-    }
-    fn fputs[real](text: *const c_char, stream: Stream) -> c_int {
+    fn fputs | fputs_unlocked[real](text: *const c_char, stream: Stream) -> c_int {
         let start = ticks();
         let result = real(text, stream);
         if result >= 0 {
@@ -229,40 +189,12 @@ hooks! {
         }
         result
     }
-    fn fputs_unlocked[real](text: *const c_char, stream: Stream) -> c_int {
-        let start = ticks();
-        let result = real(text, stream);
-        if result >= 0 {
-            moved::<WRITE>(stream, text_length(text), start);
-        }
-        result
-    }
-    fn fgetc[real](stream: Stream) -> c_int {
+    fn fgetc | getc | getc_unlocked[real](stream: Stream) -> c_int {
         let result = real(stream);
         moved_one::<READ>(stream, result);
         result
     }
-    fn getc[real](stream: Stream) -> c_int {
-        let result = real(stream);
-        moved_one::<READ>(stream, result);
-        result
-    }
-    fn getc_unlocked[real](stream: Stream) -> c_int {
-        let result = real(stream);
-        moved_one::<READ>(stream, result);
-        result
-    }
-    fn fputc[real](character: c_int, stream: Stream) -> c_int {
-        let result = real(character, stream);
-        moved_one::<WRITE>(stream, result);
-        result
-    }
-    fn putc[real](character: c_int, stream: Stream) -> c_int {
-        let result = real(character, stream);
-        moved_one::<WRITE>(stream, result);
-        result
-    }
-    fn putc_unlocked[real](character: c_int, stream: Stream) -> c_int {
+    fn fputc | putc | putc_unlocked[real](character: c_int, stream: Stream) -> c_int {
         let result = real(character, stream);
         moved_one::<WRITE>(stream, result);
         result
@@ -295,13 +227,7 @@ hooks! {
         sought(stream, result, start);
         result
     }
-    fn fseeko[real](stream: Stream, offset: Offset, whence: c_int) -> c_int {
-        let start = ticks();
-        let result = real(stream, offset, whence);
-        sought(stream, result, start);
-        result
-    }
-    fn fseeko64[real](stream: Stream, offset: Offset, whence: c_int) -> c_int {
+    fn fseeko | fseeko64[real](stream: Stream, offset: Offset, whence: c_int) -> c_int {
         let start = ticks();
         let result = real(stream, offset, whence);
         sought(stream, result, start);

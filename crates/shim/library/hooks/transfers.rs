@@ -36,65 +36,43 @@ hooks! {
     fn __read_chk[real](number: c_int, buffer: *mut c_void, size: Size, room: Size) -> Signed {
         kept!(READ, number, None, buffer, real(number, buffer, size, room))
     }
-    fn pread[real](number: c_int, buffer: *mut c_void, size: Size, offset: Offset) -> Signed {
+    fn pread | pread64[real](number: c_int, buffer: *mut c_void, size: Size, offset: Offset) -> Signed {
         kept!(READ, number, stated(offset), buffer, real(number, buffer, size, offset))
     }
-    fn pread64[real](number: c_int, buffer: *mut c_void, size: Size, offset: Offset) -> Signed {
-        kept!(READ, number, stated(offset), buffer, real(number, buffer, size, offset))
-    }
-    fn __pread_chk[real](number: c_int, buffer: *mut c_void, size: Size, offset: Offset, room: Size) -> Signed {
-        kept!(READ, number, stated(offset), buffer, real(number, buffer, size, offset, room))
-    }
-    fn __pread64_chk[real](number: c_int, buffer: *mut c_void, size: Size, offset: Offset, room: Size) -> Signed {
+    fn __pread_chk | __pread64_chk[real](
+        number: c_int, buffer: *mut c_void, size: Size, offset: Offset, room: Size
+    ) -> Signed {
         kept!(READ, number, stated(offset), buffer, real(number, buffer, size, offset, room))
     }
     fn readv[real](number: c_int, vector: *const c_void, count: c_int) -> Signed {
         kept!(READ, number, None, 0, real(number, vector, count))
     }
-    fn preadv[real](number: c_int, vector: *const c_void, count: c_int, offset: Offset) -> Signed {
+    fn preadv | preadv64[real](number: c_int, vector: *const c_void, count: c_int, offset: Offset) -> Signed {
         kept!(READ, number, stated(offset), 0, real(number, vector, count, offset))
     }
-    fn preadv64[real](number: c_int, vector: *const c_void, count: c_int, offset: Offset) -> Signed {
-        kept!(READ, number, stated(offset), 0, real(number, vector, count, offset))
-    }
-    fn preadv2[real](number: c_int, vector: *const c_void, count: c_int, offset: Offset, flags: c_int) -> Signed {
-        kept!(READ, number, stated(offset), 0, real(number, vector, count, offset, flags))
-    }
-    fn preadv64v2[real](number: c_int, vector: *const c_void, count: c_int, offset: Offset, flags: c_int) -> Signed {
+    fn preadv2 | preadv64v2[real](
+        number: c_int, vector: *const c_void, count: c_int, offset: Offset, flags: c_int
+    ) -> Signed {
         kept!(READ, number, stated(offset), 0, real(number, vector, count, offset, flags))
     }
     fn write[real](number: c_int, buffer: *const c_void, size: Size) -> Signed {
         kept!(WRITE, number, None, buffer, real(number, buffer, size))
     }
-    fn pwrite[real](number: c_int, buffer: *const c_void, size: Size, offset: Offset) -> Signed {
-        kept!(WRITE, number, stated(offset), buffer, real(number, buffer, size, offset))
-    }
-    fn pwrite64[real](number: c_int, buffer: *const c_void, size: Size, offset: Offset) -> Signed {
+    fn pwrite | pwrite64[real](number: c_int, buffer: *const c_void, size: Size, offset: Offset) -> Signed {
         kept!(WRITE, number, stated(offset), buffer, real(number, buffer, size, offset))
     }
     fn writev[real](number: c_int, vector: *const c_void, count: c_int) -> Signed {
         kept!(WRITE, number, None, 0, real(number, vector, count))
     }
-    fn pwritev[real](number: c_int, vector: *const c_void, count: c_int, offset: Offset) -> Signed {
+    fn pwritev | pwritev64[real](number: c_int, vector: *const c_void, count: c_int, offset: Offset) -> Signed {
         kept!(WRITE, number, stated(offset), 0, real(number, vector, count, offset))
     }
-    fn pwritev64[real](number: c_int, vector: *const c_void, count: c_int, offset: Offset) -> Signed {
-        kept!(WRITE, number, stated(offset), 0, real(number, vector, count, offset))
-    }
-    fn pwritev2[real](number: c_int, vector: *const c_void, count: c_int, offset: Offset, flags: c_int) -> Signed {
+    fn pwritev2 | pwritev64v2[real](
+        number: c_int, vector: *const c_void, count: c_int, offset: Offset, flags: c_int
+    ) -> Signed {
         kept!(WRITE, number, stated(offset), 0, real(number, vector, count, offset, flags))
     }
-    fn pwritev64v2[real](number: c_int, vector: *const c_void, count: c_int, offset: Offset, flags: c_int) -> Signed {
-        kept!(WRITE, number, stated(offset), 0, real(number, vector, count, offset, flags))
-    }
-    fn sendfile[real](to: c_int, from: c_int, offset: *mut Offset, size: Size) -> Signed {
-        let at = if offset.is_null() { None } else { stated(*offset) };
-        let start = ticks();
-        let result = real(to, from, offset, size);
-        both(to, None, from, at, result, start);
-        result
-    }
-    fn sendfile64[real](to: c_int, from: c_int, offset: *mut Offset, size: Size) -> Signed {
+    fn sendfile | sendfile64[real](to: c_int, from: c_int, offset: *mut Offset, size: Size) -> Signed {
         let at = if offset.is_null() { None } else { stated(*offset) };
         let start = ticks();
         let result = real(to, from, offset, size);
