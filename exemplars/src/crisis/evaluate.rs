@@ -53,7 +53,7 @@ struct Row {
 
 const JUDGES: [&str; 3] = ["text alone (BiLSTM)", "picture alone (ResNet-50)", "both (late fusion)"];
 
-pub fn evaluate(options: &Evaluate) -> Result<(), Failure> {
+pub(super) fn evaluate(options: &Evaluate) -> Result<(), Failure> {
     let rows = held_out(&options.fused)?;
     let mut matrices: Vec<Confusion> =
         JUDGES.iter().map(|_| Confusion::new(&["not informative", "informative"])).collect();

@@ -19,7 +19,7 @@ use std::path::{Path, PathBuf};
 
 /// What is learnt from, and how.
 #[derive(Debug, Args)]
-pub struct Learning {
+pub(crate) struct Learning {
     /// Files of pre-processed examples
     #[arg(required = true)]
     pub(crate) examples: Vec<PathBuf>,

@@ -35,7 +35,7 @@ pub(super) struct Weights {
     pub(super) bias: f64,
 }
 
-pub fn fuse(options: &Fuse) -> Result<(), Failure> {
+pub(super) fn fuse(options: &Fuse) -> Result<(), Failure> {
     let (texts, images) = (chances(&options.text)?, chances(&options.images)?);
     let mut rows: Vec<(Tweet, [f64; 2])> = Vec::new();
     for tweet in tweets::read(&options.tables)?.into_iter().filter(|tweet| tweet.split > 0) {

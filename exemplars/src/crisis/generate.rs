@@ -60,7 +60,7 @@ const THEMES: [(&str, usize, &str); 7] = [
 const FILLERS: [&str; 8] = ["the", "in", "and", "so", "is", "we", "this", "for"];
 
 /// Writes tables, pictures and vectors.
-pub fn generate(options: &Generate) -> Result<(), Failure> {
+pub(super) fn generate(options: &Generate) -> Result<(), Failure> {
     let seed = options.seed.seed;
     let mut tweets = Vec::new();
     for number in 0..options.tweets {

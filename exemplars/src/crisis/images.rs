@@ -37,7 +37,7 @@ pub struct Resize {
 }
 
 /// Pictures as squares of the size that the network takes.
-pub fn resize(options: &Resize) -> Result<(), Failure> {
+pub(crate) fn resize(options: &Resize) -> Result<(), Failure> {
     if options.part == 0 || options.part > options.of {
         return Err(Failure::options(format!("there is no part {} of {}", options.part, options.of)));
     }

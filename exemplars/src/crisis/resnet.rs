@@ -11,7 +11,7 @@ use burn::tensor::{Device, Tensor};
 
 /// How large the network is.
 #[derive(Debug, Clone)]
-pub struct Resnet50Config {
+pub(crate) struct Resnet50Config {
     /// Channels of the first stage: 64 as published.
     pub width: usize,
     /// Pixels along a side: 224 as published.
@@ -40,7 +40,7 @@ struct Bottleneck {
 
 /// The network.
 #[derive(Module, Debug)]
-pub struct Resnet50 {
+pub(crate) struct Resnet50 {
     stem: Normalised,
     pool: MaxPool2d,
     blocks: Vec<Bottleneck>,
@@ -88,7 +88,7 @@ impl Bottleneck {
 
 impl Resnet50Config {
     /// The size that a scale means.
-    pub fn at(scale: Scale, classes: usize) -> Self {
+    pub(crate) fn at(scale: Scale, classes: usize) -> Self {
         match scale {
             Scale::Small => Self { width: 8, side: 64, classes },
             Scale::Full => Self { width: 64, side: 224, classes },
@@ -96,7 +96,7 @@ impl Resnet50Config {
     }
 
     /// The network with initial weights.
-    pub fn init(&self, device: &Device) -> Resnet50 {
+    pub(crate) fn init(&self, device: &Device) -> Resnet50 {
         let stem = Normalised::new([3, self.width], 7, 2, device);
         let mut blocks = Vec::new();
         let mut channels = self.width;
@@ -118,7 +118,7 @@ impl Resnet50Config {
 }
 
 impl Resnet50 {
-    pub fn forward(&self, pictures: Tensor<4>) -> Tensor<2> {
+    pub(crate) fn forward(&self, pictures: Tensor<4>) -> Tensor<2> {
         let mut values = self.pool.forward(relu(self.stem.forward(pictures)));
         for block in &self.blocks {
             values = block.forward(values);

@@ -33,7 +33,7 @@ pub struct Clean {
 }
 
 /// Messages as rows of numbers of words, with the vectors of the words that occur.
-pub fn clean(options: &Clean) -> Result<(), Failure> {
+pub(super) fn clean(options: &Clean) -> Result<(), Failure> {
     let mut catalogue = Catalogue::default();
     let mut messages = Vec::new();
     let mut seen = BTreeSet::new();
@@ -71,7 +71,7 @@ pub fn clean(options: &Clean) -> Result<(), Failure> {
 
 /// The network: two LSTMs, the mean of what they say at each word, and two linear layers.
 #[derive(Module, Debug)]
-pub struct Reader {
+pub(super) struct Reader {
     lstm: BiLstm,
     dropout: Dropout,
     hidden: Linear,
@@ -79,7 +79,7 @@ pub struct Reader {
 }
 
 impl Reader {
-    pub fn new(scale: Scale, width: usize, dropout: f64, device: &Device) -> Self {
+    pub(super) fn new(scale: Scale, width: usize, dropout: f64, device: &Device) -> Self {
         let (states, hidden) = match scale {
             Scale::Small => (48, 32),
             Scale::Full => (256, 128),

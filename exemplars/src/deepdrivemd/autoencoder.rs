@@ -57,13 +57,13 @@ pub struct Train {
 
 /// The network.
 #[derive(Module, Debug)]
-pub struct Autoencoder {
+pub(super) struct Autoencoder {
     encoder: Vec<Linear>,
     decoder: Vec<Linear>,
 }
 
 impl Autoencoder {
-    pub fn new(scale: Scale, device: &Device) -> Self {
+    pub(super) fn new(scale: Scale, device: &Device) -> Self {
         let contacts = pairs().count();
         let sizes: &[usize] = match scale {
             Scale::Small => &[contacts, 64, 16, 3],
@@ -76,7 +76,7 @@ impl Autoencoder {
     }
 
     /// The few numbers in the middle.
-    pub fn encode(&self, maps: Tensor<2>) -> Tensor<2> {
+    pub(super) fn encode(&self, maps: Tensor<2>) -> Tensor<2> {
         through(&self.encoder, maps)
     }
 
@@ -96,7 +96,7 @@ fn through(layers: &[Linear], mut values: Tensor<2>) -> Tensor<2> {
 }
 
 /// Trajectories become contact maps.
-pub fn aggregate(options: &Aggregate) -> Result<(), Failure> {
+pub(super) fn aggregate(options: &Aggregate) -> Result<(), Failure> {
     let frames = read_all(&options.frames)?;
     let maps: Vec<u8> = frames.iter().flat_map(Frame::contacts).collect();
     let mut arrays = Arrays::default();
@@ -106,7 +106,7 @@ pub fn aggregate(options: &Aggregate) -> Result<(), Failure> {
 }
 
 /// Learns from contact maps.
-pub fn train(options: &Train) -> Result<(), Failure> {
+pub(super) fn train(options: &Train) -> Result<(), Failure> {
     let device = options.computing.device()?;
     let lesson = Maps::load(&options.maps)?;
     let plan = Plan {

@@ -8,21 +8,21 @@ use std::path::Path;
 
 /// One moment of a trajectory.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Frame {
+pub(super) struct Frame {
     /// Where it comes from: words such as `iteration=2`.
     pub about: String,
     pub positions: Positions,
 }
 
 /// Pairs of beads whose contact is not given by the chain itself.
-pub fn pairs() -> impl Iterator<Item = (usize, usize)> {
+pub(super) fn pairs() -> impl Iterator<Item = (usize, usize)> {
     (0..BEADS).flat_map(|first| (first + 3..BEADS).map(move |second| (first, second)))
 }
 
 impl Frame {
     /// The contact map: of every pair of beads how much it is in contact, from 0 to 255. Half is at the distance where a
     /// contact ends, so that two maps differ little where two conformations do.
-    pub fn contacts(&self) -> Vec<u8> {
+    pub(super) fn contacts(&self) -> Vec<u8> {
         let near = |(first, second): (usize, usize)| {
             let beyond = distance(self.positions[first], self.positions[second]) - CONTACT;
             (255.0 / (1.0 + (4.0 * beyond).exp())).round() as u8
@@ -42,7 +42,7 @@ impl Frame {
 }
 
 /// The text of frames.
-pub fn written(frames: &[Frame]) -> String {
+pub(super) fn written(frames: &[Frame]) -> String {
     let mut text = String::new();
     for frame in frames {
         // A String takes everything.
@@ -55,12 +55,12 @@ pub fn written(frames: &[Frame]) -> String {
 }
 
 /// The frames of a file.
-pub fn read(path: &Path) -> Result<Vec<Frame>, Failure> {
+pub(super) fn read(path: &Path) -> Result<Vec<Frame>, Failure> {
     parsed(&read_text(path)?).map_err(|what| Failure::data(path, what))
 }
 
 /// The frames of several files, one after the other.
-pub fn read_all<P: AsRef<Path>>(paths: &[P]) -> Result<Vec<Frame>, Failure> {
+pub(super) fn read_all<P: AsRef<Path>>(paths: &[P]) -> Result<Vec<Frame>, Failure> {
     let mut frames = Vec::new();
     for path in paths {
         frames.extend(read(path.as_ref())?);

@@ -32,7 +32,7 @@ pub struct Infer {
     computing: Computing,
 }
 
-pub fn infer(options: &Infer) -> Result<(), Failure> {
+pub(super) fn infer(options: &Infer) -> Result<(), Failure> {
     let frames = read_all(&options.frames)?;
     let points = latent(&options.model, &options.computing, &frames)?;
     let cloud = Cloud::of(&points, options.neighbours);

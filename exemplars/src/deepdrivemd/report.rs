@@ -40,7 +40,7 @@ struct Numbers {
     plain_most_open: f64,
 }
 
-pub fn report(options: &Report) -> Result<(), Failure> {
+pub(super) fn report(options: &Report) -> Result<(), Failure> {
     let driven = read_all(&options.driven)?;
     let iterations = driven.iter().map(super::frames::Frame::iteration).max().unwrap_or(1);
     let (driven_seen, driven_landscape) = explored(&driven, iterations, |_, frame| frame.iteration());

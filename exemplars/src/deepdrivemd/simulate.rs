@@ -51,7 +51,7 @@ pub struct Generate {
 }
 
 /// The conformation that everything begins with: the folded hairpin.
-pub fn generate(options: &Generate) -> Result<(), Failure> {
+pub(super) fn generate(options: &Generate) -> Result<(), Failure> {
     let _ = options.scale;
     let start = Frame { about: "the folded hairpin".into(), positions: folded() };
     write_whole(&options.out.join("start.xyz"), written(&[start]).as_bytes())
@@ -66,7 +66,7 @@ struct Saved {
 /// Frames between two checkpoints.
 const SAVE_EVERY: u64 = 20;
 
-pub fn simulate(options: &Simulate) -> Result<(), Failure> {
+pub(super) fn simulate(options: &Simulate) -> Result<(), Failure> {
     let seed = options.seed.seed.wrapping_mul(1_000_003).wrapping_add(options.iteration * 10_007 + options.number);
     let dynamics = Dynamics { temperature: options.temperature, seed };
     let saved = match &options.checkpoint {

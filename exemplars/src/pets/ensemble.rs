@@ -32,7 +32,7 @@ struct Row {
     chance: f64,
 }
 
-pub fn ensemble(options: &Ensemble) -> Result<(), Failure> {
+pub(super) fn ensemble(options: &Ensemble) -> Result<(), Failure> {
     let mut members: Vec<Vec<Row>> = Vec::new();
     for path in &options.said {
         let rows = held_out(path)?;
