@@ -179,6 +179,12 @@ fn the_search_of_the_documentation_finds_what_is_best() {
     assert_eq!(summary.lines().filter(|line| line.contains(",complete,")).count(), 12, "{summary}");
     let trial = scene.tulpar("explain search[trial=3] --json").done().out;
     assert!(trial.contains("\"done\""), "{trial}");
+    let scene = Scene::new(&blocks(&text, "yaml")[1]);
+    scene.tulpar("run").done();
+    let table = scene.read("results/trials.csv");
+    assert!(table.contains(",pruned,") && table.contains(",complete,"), "{table}");
+    let story = scene.tulpar("story 'search[trial=1]'").done().out;
+    assert!(story.contains("at step 1"), "{story}");
 }
 
 #[test]
