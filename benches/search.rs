@@ -1,8 +1,9 @@
 //! Is the search as good as Optuna's, and how much does an ask cost? Medians over seeds of the best of so many trials
 //! beside Optuna in the same run (left out where `python3` has none), the time of an ask and a tell, many trials at once
-//! on the same budget, and asynchronous halving against the synchronous one when some trials are slow.
+//! on the same budget, asynchronous halving against the synchronous one when some trials are slow, and ten thousand trials
+//! in virtual time.
 //!
-//! `cargo bench -p tulpar-benches --bench search [-- quality|overhead|parallel|halving]`
+//! `cargo bench -p tulpar-benches --bench search [-- quality|overhead|parallel|halving|trials]`
 
 #![expect(clippy::print_stdout, reason = "a benchmark prints")]
 
@@ -12,6 +13,8 @@ mod halving;
 mod optuna;
 #[path = "search/problems.rs"]
 mod problems;
+#[path = "search/trials.rs"]
+mod trials;
 
 use problems::{PROBLEMS, Problem};
 use tulpar_hpo::{Next, Objective, Outcome, Settings, Study, Values};
@@ -39,6 +42,9 @@ fn main() {
     }
     if wanted("halving") {
         halving::compare();
+    }
+    if wanted("trials") {
+        trials::simulate();
     }
 }
 

@@ -5,7 +5,7 @@
 
 use crate::engine::{Mode, Order, Packing};
 use crate::ids::{AttemptId, Digest, JobId, NodeId, SetId};
-use crate::job::{Ending, JobSpec, OutputFile, Report};
+use crate::job::{Ending, JobSpec, OutputFile, Report, Told};
 use crate::resources::Request;
 use crate::units::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -82,7 +82,12 @@ pub struct Answer {
 
 #[derive(Clone, Debug, PartialEq)]
 pub enum Cached {
-    Hit { outputs: Vec<OutputFile>, run: String },
+    /// With the numbers that it said, where it was a trial of a search.
+    Hit {
+        outputs: Vec<OutputFile>,
+        run: String,
+        told: Option<Box<Told>>,
+    },
     Miss(Reason),
 }
 
@@ -176,6 +181,9 @@ pub enum Event {
         key: Digest,
         run: String,
         outputs: Vec<OutputFile>,
+        /// The numbers that it said then, as a trial of a search.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        told: Option<Box<Told>>,
     },
     Submitted {
         attempt: AttemptId,
@@ -363,6 +371,8 @@ pub struct Publication {
     pub key: Option<Box<Key>>,
     /// It came from the cache.
     pub reused: bool,
+    /// The numbers that it said, as a trial of a search, to be remembered with its results.
+    pub told: Option<Box<Told>>,
     pub outputs: Arc<[OutputFile]>,
     /// Positions of outputs that are not to be shown.
     pub temporary: Vec<u32>,

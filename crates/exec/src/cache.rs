@@ -114,7 +114,7 @@ impl Cache {
             };
             let _ = self.index.append_use(digest, &self.run);
         }
-        Cached::Hit { outputs: found.entry.outputs, run: found.entry.run }
+        Cached::Hit { outputs: found.entry.outputs, run: found.entry.run, told: None }
     }
 
     fn why(&self, name: &str, key: &Key) -> Reason {

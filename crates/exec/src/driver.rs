@@ -15,8 +15,8 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 use tulpar_core::engine::{Engine, State, Step};
 use tulpar_core::event::{Action, Answer, Cached, Event, FieldQuery, Input, Outcome, Publication, Reason, Stopping};
-use tulpar_core::ids::JobId;
-use tulpar_core::job::{InputFile, JobSpec, Source};
+use tulpar_core::ids::{Digest, JobId};
+use tulpar_core::job::{InputFile, JobSpec, OutputFile, Source};
 use tulpar_core::units::Timestamp;
 
 /// How often the driver looks whether another process wants something cancelled.
@@ -131,7 +131,10 @@ impl Driver<'_> {
                 match action {
                     Action::Look { job, name, key, fields } => {
                         let cached = match key {
-                            Some(key) => self.cache.look(&name, &key),
+                            Some(key) => {
+                                let found = self.cache.look(&name, &key);
+                                with_numbers(&self.project, found)
+                            }
                             None => Cached::Miss(Reason::CacheOff),
                         };
                         let fields = read_fields(&self.project, &fields);
@@ -191,7 +194,13 @@ impl Driver<'_> {
     /// Remembers a job's results for later runs and shows them. Both may be done again without harm.
     fn publish(&mut self, publication: Publication) {
         let remembered = match &publication.key {
-            Some(key) => self.cache.remember(&publication.name, key, &publication.outputs),
+            Some(key) => match self.numbers(&publication) {
+                Some(numbers) => {
+                    let outputs: Vec<OutputFile> = publication.outputs.iter().cloned().chain([numbers]).collect();
+                    self.cache.remember(&publication.name, key, &outputs)
+                }
+                None => self.cache.remember(&publication.name, key, &publication.outputs),
+            },
             None if publication.reused || publication.outputs.is_empty() => Ok(()),
             None => self.cache.hold(&publication.outputs),
         };
@@ -204,6 +213,15 @@ impl Driver<'_> {
             self.observer.warned(format!("cannot keep the results of {}: {error}", publication.name));
         }
         self.publisher.publish(publication);
+    }
+
+    /// The numbers of a trial are remembered as one more of its files.
+    fn numbers(&mut self, publication: &Publication) -> Option<OutputFile> {
+        let text = serde_json::to_vec(publication.told.as_ref()?).ok()?;
+        let (size, digest) = (text.len() as u64, Digest::of(&text));
+        let file = InputFile { path: NUMBERS_PATH.into(), source: Source::Object, size, digest };
+        self.cache.keep(&file, &text).ok()?;
+        Some(OutputFile { output: NUMBERS, path: file.path, size, digest, executable: false })
     }
 
     /// An earlier driver may have died between making results durable and showing them.
@@ -294,6 +312,21 @@ impl Driver<'_> {
             inputs.extend(jobs.into_iter().map(|job| Input::Cancel { job }));
         }
     }
+}
+
+/// No output that a task declares has this position.
+const NUMBERS: u32 = u32::MAX;
+const NUMBERS_PATH: &str = "numbers.json";
+
+/// Takes the numbers of a trial out of the files that were remembered of it.
+fn with_numbers(project: &Project, found: Cached) -> Cached {
+    let Cached::Hit { mut outputs, run, .. } = found else { return found };
+    let numbers = outputs.iter().position(|output| output.output == NUMBERS).map(|at| outputs.remove(at));
+    let told = numbers.and_then(|file| {
+        let text = std::fs::read(object_path(&project.cache(), &file.digest)).ok()?;
+        serde_json::from_slice(&text).ok()
+    });
+    Cached::Hit { outputs, run, told }
 }
 
 /// The values in JSON files that a condition asks for; those that are not there are left out.

@@ -144,7 +144,7 @@ impl World {
                 Action::Look { job, key, .. } => {
                     let hit = key.and_then(|key| self.cache.get(&key.digest()).cloned());
                     let cached = match hit {
-                        Some(outputs) => Cached::Hit { outputs, run: "earlier".into() },
+                        Some(outputs) => Cached::Hit { outputs, run: "earlier".into(), told: None },
                         None => Cached::Miss(Reason::New),
                     };
                     let answer = Answer { cached, fields: BTreeMap::new() };

@@ -65,7 +65,7 @@ impl<'a> Changes<'a> {
                 row.key = key.map(|key| key.hex());
                 row.why = json(&reason);
             }
-            Event::Reused { job, key, run, outputs } => {
+            Event::Reused { job, key, run, outputs, .. } => {
                 let row = self.enter(job, "done", at)?;
                 row.key = Some(key.hex());
                 row.reused_from = Some(run);

@@ -34,7 +34,8 @@ impl Engine {
             }
             Event::Missed { job, .. } => self.ready_or_parked(*job),
             Event::Due { job } => self.set(*job, State::Ready),
-            Event::Reused { job, outputs, .. } => {
+            Event::Reused { job, outputs, told, .. } => {
+                self.graph.complete_trial(*job, told.as_deref());
                 self.sets[self.graph.set_of(*job).index()].reused += 1;
                 self.finish_well(*job, outputs.clone().into());
             }
@@ -324,7 +325,7 @@ impl Engine {
     /// is nobody else's result.
     pub(super) fn cacheable(&self, set: SetId) -> bool {
         let task = self.plan().task(set);
-        task.settings.cache != Caching::Off && !self.graph.takes_latest(set) && task.search().is_none()
+        task.settings.cache != Caching::Off && !self.graph.takes_latest(set)
     }
 
     fn doom_gate(&mut self, gate: u32, cause: JobId) {

@@ -101,8 +101,12 @@ impl Engine {
         }
         let key = self.spec_context().key(job).digest();
         match cached {
-            Cached::Hit { outputs, run } => {
-                self.record(now, Event::Reused { job, key, run, outputs }, step);
+            // An earlier trial may have said other numbers than are looked for now.
+            Cached::Hit { told, .. } if !self.graph.is_answered(job, told.as_deref()) => {
+                self.record(now, Event::Missed { job, key: Some(key), reason: Reason::OutputsGone }, step);
+            }
+            Cached::Hit { outputs, run, told } => {
+                self.record(now, Event::Reused { job, key, run, outputs, told }, step);
                 self.publish(job, true, step);
             }
             Cached::Miss(reason) => {
@@ -185,6 +189,7 @@ impl Engine {
             name: self.graph.name(job),
             key: remember.then(|| Box::new(self.spec_context().key(job))),
             reused: reused || elsewhere,
+            told: self.graph.told(job).filter(|_| remember).map(Box::new),
             outputs: self.outputs(job).cloned().unwrap_or_default(),
             temporary,
             below: self.plan().workflow.member(set).map(|member| member.name.clone()),

@@ -221,6 +221,24 @@ impl Graph {
         self.end_trial(job, outcome);
     }
 
+    /// What a complete trial said, as it would say it again.
+    pub(crate) fn told(&self, job: JobId) -> Option<Told> {
+        let trial = self.trial(job).filter(|trial| trial.state == State::Complete)?;
+        let search = self.plan().task(self.set_of(job)).search()?;
+        let limits = search.constraints.iter().zip(&trial.constraints);
+        let mut values: BTreeMap<String, f64> =
+            limits.map(|(limit, violation)| (limit.name.clone(), limit.value(*violation))).collect();
+        let objectives = search.study.objectives.iter().zip(&trial.values);
+        values.extend(objectives.map(|(objective, value)| (objective.name.clone(), *value)));
+        Some(Told { values, steps: trial.reports.clone() })
+    }
+
+    /// Whether these numbers are all that a task must say; one that is no trial need not say any.
+    pub(crate) fn is_answered(&self, job: JobId, told: Option<&Told>) -> bool {
+        let Some(search) = self.plan().task(self.set_of(job)).search() else { return true };
+        told.is_some_and(|told| search.numbers().iter().all(|name| told.values.contains_key(name)))
+    }
+
     /// One that ended before stays as it ended.
     pub(crate) fn end_trial(&mut self, job: JobId, outcome: Outcome) {
         if let Some((searching, number)) = self.of_trial(job) {

@@ -322,6 +322,11 @@ impl Constraint {
         let value = *told.values.get(&self.name)?;
         Some(if self.at_most { value - self.bound } else { self.bound - value })
     }
+
+    /// The number that breaks it by so much.
+    pub fn value(&self, violation: f64) -> f64 {
+        if self.at_most { self.bound + violation } else { self.bound - violation }
+    }
 }
 
 /// What a search leaves for other tasks.

@@ -63,7 +63,7 @@ impl Fixture {
 }
 
 fn hit(output: &OutputFile, run: &str) -> Cached {
-    Cached::Hit { outputs: vec![output.clone()], run: run.into() }
+    Cached::Hit { outputs: vec![output.clone()], run: run.into(), told: None }
 }
 
 #[test]

@@ -43,6 +43,7 @@ pub(crate) fn batches() -> Vec<(Timestamp, Vec<Event>)> {
                     key: Digest([5; 32]),
                     run: "galaxy-0".into(),
                     outputs: vec![output("clean/1.npy", 7, false), output("tool", 9, true)],
+                    told: None,
                 },
             ],
         ),

@@ -210,6 +210,7 @@ fn publication(outputs: Arc<[OutputFile]>, temporary: Vec<u32>) -> Publication {
         job: JobId(0),
         name: "t".into(),
         key: None,
+        told: None,
         reused: false,
         outputs,
         temporary,

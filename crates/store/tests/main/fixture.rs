@@ -188,6 +188,7 @@ pub(crate) fn eventful(run: &str) -> Vec<Event> {
             key: Digest([2; 32]),
             run: "old-1".into(),
             outputs: vec![output("m1.bin", "one")],
+            told: None,
         },
         submitted(0, 1),
         Event::Started { attempt: attempt(0, 1) },

@@ -195,6 +195,7 @@ fn lineage_finds_who_made_a_file_before_who_reused_it() {
         key: Digest([1; 32]),
         run: "galaxy-1".into(),
         outputs: vec![super::fixture::output("m0.bin", "zero")],
+        told: None,
     });
     runs.write("galaxy-2", 1, &reuse);
     runs.sync(&mut store);

@@ -168,3 +168,37 @@ tasks:
     let words = scene.tulpar("logs search[trial=2]").done().out;
     assert!(words.contains("went on from 1"), "{words}");
 }
+
+#[test]
+fn a_second_run_with_more_trials_goes_on_where_the_first_ended() {
+    let text = |trials: u32| {
+        format!(
+            "
+workflow: more
+tasks:
+  search:
+    search: {{trials: {trials}, parallel: 1, minimize: loss, constraints: [size <= 6], space: {{x: 'float(0, 1)'}}}}
+    out: {{model: 'model-{{trial}}.txt'}}
+    run: |
+      echo {{x}} > {{model}}
+      echo '{{\"loss\": {{x}}, \"size\": 5}}'
+  keep:
+    in: [search.trials]
+    out: {{table: trials.csv}}
+    run: cp {{trials}} {{table}}
+"
+        )
+    };
+    let scene = Scene::new(&text(4));
+    scene.tulpar("run").done();
+    let first = scene.read("results/trials.csv");
+    scene.write("workflow.yaml", &text(6));
+    scene.tulpar("run").done();
+    let second = scene.read("results/trials.csv");
+    assert!(second.starts_with(&first), "{first}{second}");
+    assert_eq!(second.lines().count(), 7);
+    let story = scene.tulpar("story 'search[trial=4]'").done().out;
+    assert!(story.contains("more-1"), "{story}");
+    let story = scene.tulpar("story 'search[trial=5]'").done().out;
+    assert!(story.contains("attempt 1"), "{story}");
+}
