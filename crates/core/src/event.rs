@@ -49,6 +49,11 @@ pub enum Input {
         node: NodeId,
         present: bool,
     },
+    /// Others put a trial of a search into its storage.
+    Added {
+        set: SetId,
+        added: Box<Added>,
+    },
     /// A person cancels one job and what hangs on it.
     Cancel {
         job: JobId,
@@ -242,6 +247,11 @@ pub enum Event {
         values: tulpar_hpo::Values,
         origin: tulpar_hpo::Origin,
     },
+    /// Others ran a trial of a search, or want one to be run.
+    Added {
+        set: SetId,
+        added: Box<Added>,
+    },
     /// A trial said a number of its first objective while it runs.
     Reported {
         job: JobId,
@@ -288,6 +298,20 @@ pub enum Curtailment {
     Prune,
     /// It may go on later.
     Pause,
+}
+
+/// A trial that did not begin here.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Added {
+    /// Where it is kept, by which it is known.
+    pub source: String,
+    pub values: tulpar_hpo::Values,
+    /// Numbers on the way, by step.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub steps: Vec<(u64, f64)>,
+    /// What came of it; where nothing is said, it is to be run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub outcome: Option<tulpar_hpo::Outcome>,
 }
 
 /// One way to go on: what a rollout tries.

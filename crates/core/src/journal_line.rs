@@ -125,7 +125,7 @@ fn number(text: &str) -> Option<(u64, &str)> {
 }
 
 /// Every kind that this Tulpar knows, as the journal spells it.
-pub const KINDS: [&str; 24] = [
+pub const KINDS: [&str; 25] = [
     "run_started",
     "run_resumed",
     "missed",
@@ -142,6 +142,7 @@ pub const KINDS: [&str; 24] = [
     "cancelled",
     "grafted",
     "asked",
+    "added",
     "reported",
     "curtailed",
     "paused",
@@ -172,6 +173,7 @@ impl Event {
             Event::Cancelled { .. } => "cancelled",
             Event::Grafted { .. } => "grafted",
             Event::Asked { .. } => "asked",
+            Event::Added { .. } => "added",
             Event::Reported { .. } => "reported",
             Event::Curtailed { .. } => "curtailed",
             Event::Paused { .. } => "paused",

@@ -29,3 +29,6 @@ pub mod units;
 pub mod wfformat;
 pub mod workflow;
 pub mod yaml;
+
+/// Studies and trials: events and plans hold them, so whoever reads those needs their types.
+pub use tulpar_hpo as hpo;

@@ -41,6 +41,10 @@ pub trait Observer {
     fn warned(&mut self, message: String);
     /// Called about every second, so that a display can show the time passing.
     fn ticked(&mut self, _engine: &Engine) {}
+    /// What others want the engine to know, asked for as often, and before anything else.
+    fn heard(&mut self) -> Vec<Input> {
+        Vec::new()
+    }
 }
 
 pub struct Driver<'a> {
@@ -70,7 +74,8 @@ impl Driver<'_> {
 
     fn turns(&mut self, first: Vec<Event>) -> Result<Outcome, DriveError> {
         self.begin(first)?;
-        let mut inputs = vec![Input::Begin];
+        let mut inputs = self.observer.heard();
+        inputs.push(Input::Begin);
         let mut asked = Instant::now();
         loop {
             if let Some(outcome) = self.turn(&mut inputs)? {
@@ -84,6 +89,7 @@ impl Driver<'_> {
                 asked = Instant::now();
                 self.take_cancellations(&mut inputs);
                 self.observer.ticked(&self.engine);
+                inputs.extend(self.observer.heard());
             }
         }
     }

@@ -21,3 +21,4 @@ pub mod pilots;
 pub mod publish;
 pub mod remote;
 pub mod slurm;
+pub mod storage;

@@ -26,6 +26,7 @@ mod summary;
 mod tables;
 mod timeline;
 mod trace;
+mod tracking;
 mod transfers;
 mod words;
 
@@ -48,4 +49,5 @@ pub use summary::{Measured, Occupation, RunFacts, RunReport, SetRow, Utilisation
 pub use timeline::{Occupied, SetTimes, Timeline};
 pub use trace::chrome::{Counters, chrome};
 pub use trace::otlp::otlp;
+pub use tracking::{Searched, TrialFacts, TrialTimes, hparams, mlflow, searched, trial_state, trials_json};
 pub use transfers::{Pair, Transfer, Transfers, all as all_transfers};

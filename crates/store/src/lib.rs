@@ -16,6 +16,7 @@ mod project;
 mod rows;
 mod schema;
 mod seen;
+mod studies;
 mod tallies;
 mod usage;
 
@@ -27,6 +28,7 @@ pub use bars::Bars;
 pub use ingest::Synced;
 pub use kept::Kept;
 pub use page::{Cells, JobLine, letter};
+pub use studies::{StudyDatabase, StudyError};
 
 use rusqlite::Connection;
 use std::io;

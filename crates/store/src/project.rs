@@ -128,7 +128,7 @@ impl<'a> Changes<'a> {
             }
             Event::Skipped { job, because } => self.enter(job, "skipped", at)?.because = json(&because),
             Event::Cancelled { job } => drop(self.enter(job, "cancelled", at)?),
-            Event::Asked { .. } | Event::Reported { .. } | Event::Curtailed { .. } => {}
+            Event::Asked { .. } | Event::Added { .. } | Event::Reported { .. } | Event::Curtailed { .. } => {}
             Event::Paused { job } => drop(self.enter(job, "backoff", at)?),
             Event::Continued { job } => drop(self.enter(job, "ready", at)?),
             Event::Grafted { .. } => self.grafted = true,

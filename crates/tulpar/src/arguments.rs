@@ -7,6 +7,7 @@ use crate::prediction::PredictArguments;
 use crate::reporting::{ExportArguments, ReportArguments, StatsArguments};
 use crate::scheduling::{SchedulingArguments, SeveralArguments};
 use crate::simulation::SimulateArguments;
+use crate::tuning::TuneArguments;
 use crate::verbs::{DrillArguments, Experiment, Io};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use std::path::PathBuf;
@@ -47,6 +48,12 @@ pub(crate) enum Verb {
     Plan(PlanArguments),
     /// Run a workflow on this machine
     Run(Box<RunArguments>),
+    /// Search for the best parameters: the searches of a workflow, or of one command
+    #[command(
+        after_help = "tulpar tune --trials 50 --space 'lr=log(1e-5,1e-1)' --minimize loss -- python train.py --lr {lr}\n\
+                            The program prints its number as JSON, {\"loss\": 0.2}. docs/search.md says more"
+    )]
+    Tune(Box<TuneArguments>),
     /// Run a workflow, or an earlier run once more, in virtual time on a modelled site
     #[command(after_help = "In place of a file, the name of a run: its plan, with its tasks as long as they took")]
     Simulate(Box<SimulateArguments>),

@@ -3,6 +3,7 @@
 //! It renders what the engine and the events say and keeps only what a mean needs.
 
 use crate::print::{self, Style};
+use crate::searching::{self, SearchView};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use std::collections::BTreeMap;
 use std::io::IsTerminal;
@@ -28,6 +29,8 @@ pub(crate) struct Progress {
     bytes: u64,
     pub(crate) reused: u32,
     pub(crate) failures: Vec<String>,
+    /// What searches found, when the run has ended.
+    pub(crate) searches: Vec<SearchView>,
     quiet: bool,
 }
 
@@ -49,6 +52,7 @@ impl Progress {
             bytes: 0,
             reused: 0,
             failures: Vec::new(),
+            searches: Vec::new(),
             quiet,
         }
     }
@@ -83,7 +87,9 @@ impl Progress {
                 if report.ending.is_success() {
                     let sum = self.walls.entry(engine.graph().set_of(attempt.job)).or_default();
                     *sum = (sum.0 + wall, sum.1 + 1);
-                    self.row(engine, || format!("done     {} in {}", name(&attempt.job), duration(wall)));
+                    let told = report.told.as_ref().filter(|told| !told.values.is_empty());
+                    let said = told.map(|told| format!(": {}", searching::numbers(&told.values))).unwrap_or_default();
+                    self.row(engine, || format!("done     {} in {}{said}", name(&attempt.job), duration(wall)));
                 } else {
                     self.ended_badly(engine, attempt.job, attempt.n, report);
                 }
@@ -105,6 +111,7 @@ impl Progress {
                 let task = &engine.plan().task(*set).name;
                 self.row(engine, || format!("expanded {task}: {count} tasks"));
             }
+            Event::RunEnded { .. } => self.searches = searching::views(engine),
             Event::Stopping { how: Stopping::Cancel } => self.say("Cancelling the run."),
             _ => {}
         }
@@ -145,6 +152,7 @@ impl Progress {
             let more = if running > 1 { format!(" +{}", running - 1) } else { String::new() };
             parts.push(format!("{}{more}", engine.graph().name(attempt.job)));
         }
+        parts.extend(searching::standing(engine));
         parts.push(Bytes(self.bytes).to_string());
         if let Some(left) = self.time_left(engine) {
             parts.push(format!("about {} left", duration(left)));
@@ -177,8 +185,9 @@ impl Progress {
         }
         self.last_summary = Instant::now();
         let left = self.time_left(engine).map(|left| format!(", about {} left", duration(left)));
+        let searches: String = searching::standing(engine).iter().map(|words| format!(", {words}")).collect();
         print::note(&format!(
-            "{}/{} done, {} running, {} failed, {}{}",
+            "{}/{} done, {} running, {} failed, {}{searches}{}",
             counts.of(State::Done),
             counts.total(),
             counts.of(State::Running),

@@ -141,6 +141,12 @@ pub(crate) enum ExportFormat {
     Chrome,
     /// OpenTelemetry spans as OTLP/JSON, one request a line
     Otlp,
+    /// The trials of searches, one line of JSON each
+    Trials,
+    /// Searches for TensorBoard's HParams page: --out names the folder of logs
+    Hparams,
+    /// Searches as MLflow's file store: --out names its folder, mlruns
+    Mlflow,
 }
 
 /// A workflow for another system.

@@ -34,6 +34,7 @@ mod main {
     mod streaming;
     mod together;
     mod truth;
+    mod tuning;
     mod watching;
     mod wfformat;
 }

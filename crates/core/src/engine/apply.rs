@@ -138,6 +138,7 @@ impl Engine {
                 self.graph.continue_trial(*job);
                 self.set(*job, State::Ready);
             }
+            Event::Added { set, added } => self.graph.add_trial(*set, added),
             Event::Ordered { chosen, .. } => self.go(*chosen),
             Event::Stopping { how } => self.stopping = Some(*how),
             Event::RunEnded { outcome } => {

@@ -66,6 +66,11 @@ impl Engine {
                     self.said(now, attempt, at, value, step);
                 }
             }
+            Input::Added { set, added } => {
+                if self.graph.fits(set, &added) {
+                    self.record(now, Event::Added { set, added }, step);
+                }
+            }
             Input::Node { node, present } => {
                 if self.nodes.is_absent(node) == present {
                     self.record(now, Event::Node { node, present }, step);

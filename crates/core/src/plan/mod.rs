@@ -6,6 +6,7 @@
 mod arrivals;
 mod graph;
 mod join;
+mod outside;
 mod scatter;
 mod searches;
 mod spec;

@@ -4,7 +4,8 @@
 
 use super::Plan;
 use super::graph::Graph;
-use crate::event::Curtailment;
+use super::outside::Outside;
+use crate::event::{Added, Curtailment};
 use crate::ids::{Digest, JobId, SetId};
 use crate::job::{InputFile, Source, Told};
 use crate::units::Timestamp;
@@ -30,6 +31,7 @@ struct Searching {
     trials: BTreeMap<JobId, u32>,
     /// How many tasks were asked for, in their order.
     asked: u32,
+    outside: Outside,
     /// Told to end early, and not seen to end.
     curtailed: BTreeMap<JobId, Curtailment>,
     paused: BTreeSet<JobId>,
@@ -46,6 +48,7 @@ impl Searching {
             tasks: Vec::new(),
             trials: BTreeMap::new(),
             asked: 0,
+            outside: Outside::default(),
             curtailed: BTreeMap::new(),
             paused: BTreeSet::new(),
             began: None,
@@ -102,13 +105,29 @@ impl Graph {
         let Some(searching) = self.searches.by_set.get_mut(&set) else { return };
         searching.asked += 1;
         searching.began.get_or_insert(at);
-        let begun = searching.study.space().point(values).map(|point| searching.study.begin(point, origin));
+        let begun = searching.outside.begin(&mut searching.study, values, origin);
         // The study proposed it, now or when the journal was written by a Tulpar whose spaces were the same.
-        if let Ok(Ok(number)) = begun {
+        if let Ok(number) = begun {
             searching.tasks.resize(number as usize, None);
             searching.tasks.push(Some(job));
             searching.trials.insert(job, number);
         }
+    }
+
+    /// Whether a trial from outside is one of this search, and new.
+    pub(crate) fn fits(&self, set: SetId, added: &Added) -> bool {
+        self.searches.by_set.get(&set).is_some_and(|searching| searching.outside.fits(&searching.study, added))
+    }
+
+    pub(crate) fn add_trial(&mut self, set: SetId, added: &Added) {
+        if let Some(searching) = self.searches.by_set.get_mut(&set) {
+            searching.outside.add(&mut searching.study, added);
+        }
+    }
+
+    /// The parameters of the next trial, where others want one to be run.
+    pub(crate) fn requested(&self, set: SetId) -> Option<Values> {
+        self.searches.by_set.get(&set)?.outside.next().cloned()
     }
 
     fn of_trial(&mut self, job: JobId) -> Option<(&mut Searching, u32)> {

@@ -385,7 +385,8 @@ impl<'a> Names<'a> {
         let environment = &self.task.settings.environment;
         let command = self.command()?;
         let lists: Vec<String> = self.lists();
-        let variables = environment.variables.iter().map(|(name, value)| (name.clone(), self.plain(value))).collect();
+        let said = environment.variables.iter().map(|(name, value)| (name.clone(), self.plain(value)));
+        let variables = said.chain(self.of_trial()).collect();
         let inputs = self
             .inputs
             .into_iter()
@@ -416,6 +417,27 @@ impl<'a> Names<'a> {
             script: None,
             objectives: self.task.search().map_or_else(Vec::new, |search| search.numbers()),
         })
+    }
+
+    /// What a trial may want to know of itself, for programs that do not take it from their command.
+    fn of_trial(&self) -> Vec<(String, String)> {
+        let Some(search) = self.task.search() else { return Vec::new() };
+        let names = search.study.space.parameters().iter().map(|parameter| &parameter.name);
+        let values = names.filter_map(|name| {
+            let value = match (self.value)(name)? {
+                Value::Bool(value) => value.into(),
+                Value::Integer(value) => value.into(),
+                Value::Written { number, .. } => serde_json::Value::from(number),
+                other => other.to_string().into(),
+            };
+            Some((name.clone(), value))
+        });
+        let values = serde_json::Value::Object(values.collect());
+        let objectives: Vec<&str> = search.study.objectives.iter().map(|objective| objective.name.as_str()).collect();
+        vec![
+            ("TULPAR_PARAMETERS".to_owned(), values.to_string()),
+            ("TULPAR_OBJECTIVES".to_owned(), serde_json::json!(objectives).to_string()),
+        ]
     }
 
     /// Of paths and variables: reading has refused every name that is not known.

@@ -75,6 +75,8 @@ pub const SEARCH: &[&str] = &[
     "time",
     "gpu_hours",
     "constraints",
+    "storage",
+    "study",
 ];
 pub const CLUSTER: &[&str] = &["size", "count", "runtime"];
 pub const BEST: &[&str] = &["newest", "smallest", "largest"];

@@ -291,6 +291,13 @@ pub struct Search {
     /// What a trial must keep, in numbers that it says, to count among the best.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub constraints: Vec<Constraint>,
+    /// Where others see the study and add to it: a journal file of Optuna's, or `sqlite:///` and a file. In the run's
+    /// folder where nobody says.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub storage: Option<String>,
+    /// What the study is called there.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
     pub study: tulpar_hpo::Settings,
 }
 

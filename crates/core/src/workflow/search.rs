@@ -28,6 +28,8 @@ struct Parts<'d> {
     pruner: Option<Node<'d>>,
     seed: Option<Node<'d>>,
     start: Option<Node<'d>>,
+    storage: Option<String>,
+    name: Option<String>,
     time: Option<Duration>,
     gpu_time: Option<Duration>,
     constraints: Vec<Constraint>,
@@ -58,6 +60,8 @@ pub(super) fn read<'d>(
             "pruner" => parts.pruner = Some(value),
             "seed" => parts.seed = Some(value),
             "start" => parts.start = Some(value),
+            "storage" => parts.storage = reader.bound_text(value, "`storage`").map(Into::into),
+            "study" => parts.name = reader.bound_text(value, "`study`").map(Into::into),
             "time" => parts.time = Some(duration(reader, "time", value)?),
             "gpu_hours" => parts.gpu_time = Some(hours(reader, value)?),
             "constraints" => {
@@ -136,8 +140,8 @@ pub(super) fn read<'d>(
         reader.report(Diagnostic::error(BAD_VALUE, node.span(), error.to_string()));
         return None;
     }
-    let Parts { time, gpu_time, constraints, .. } = parts;
-    let search = Search { trials, parallel, time, gpu_time, constraints, study: settings };
+    let Parts { time, gpu_time, constraints, storage, name, .. } = parts;
+    let search = Search { trials, parallel, time, gpu_time, constraints, storage, name, study: settings };
     Some((Axis { names, values: AxisValues::Trials(Arc::new(search)) }, key.span()))
 }
 

@@ -250,6 +250,11 @@ fn search(out: &mut String, search: &Search) {
         });
         let _ = writeln!(out, "      constraints: [{}]", limits.collect::<Vec<_>>().join(", "));
     }
+    for (key, text) in [("storage", &search.storage), ("study", &search.name)] {
+        if let Some(text) = text {
+            let _ = writeln!(out, "      {key}: {}", quoted(text));
+        }
+    }
     for (key, direction) in [("minimize", Direction::Minimize), ("maximize", Direction::Maximize)] {
         let names = study.objectives.iter().filter(|objective| objective.direction == direction);
         let names: Vec<String> = names.map(|objective| quoted(&objective.name)).collect();

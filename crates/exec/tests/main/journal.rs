@@ -134,7 +134,7 @@ fn a_cut_tail_is_said_in_words() {
             cut.bytes, cut.line, cut.offset, cut.last_seq
         )
     );
-    assert_eq!((cut.line, cut.last_seq), (52, 51));
+    assert_eq!((cut.line, cut.last_seq), (53, 52));
 }
 
 #[test]
@@ -150,7 +150,7 @@ fn a_damaged_line_in_the_middle_refuses_and_says_where_and_what_to_do() {
     assert!(message.contains(&format!("`truncate -s {second_line} {place}`")), "{message}");
     // A report still shows the rest.
     let reading = read(&path, Strictness::Lenient).unwrap();
-    assert_eq!((reading.entries.len(), reading.skipped.bad_lines), (51, 1));
+    assert_eq!((reading.entries.len(), reading.skipped.bad_lines), (52, 1));
 }
 
 #[test]
@@ -176,7 +176,7 @@ fn a_line_of_a_newer_tulpar_refuses_strictly_and_is_counted_leniently() {
     text += &format!("{body},\"crc\":\"{:08x}\"}}\n", crc32fast::hash(body.as_bytes()));
     fs::write(&path, text).unwrap();
     let message = read(&path, Strictness::Strict).unwrap_err().to_string();
-    assert!(message.contains("line 53: written by a newer Tulpar: the event kind `teleported`"), "{message}");
+    assert!(message.contains("line 54: written by a newer Tulpar: the event kind `teleported`"), "{message}");
     assert_eq!(read(&path, Strictness::Lenient).unwrap().skipped.unknown, 1);
 }
 
@@ -195,7 +195,7 @@ fn a_follower_sees_each_event_once_and_never_half_a_line() {
     }
     assert_eq!(seen, events);
     let mut second = Follow::new(&growing, ends[3]);
-    assert_eq!(second.poll().unwrap().len(), 37);
+    assert_eq!(second.poll().unwrap().len(), 38);
     assert_eq!(second.poll().unwrap().len(), 0);
     fs::write(&growing, &bytes[..ends[1] as usize]).unwrap();
     assert_eq!(second.poll().unwrap().len(), 7);

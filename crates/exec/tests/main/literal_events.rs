@@ -4,7 +4,7 @@
 use std::time::Duration;
 use tulpar_core::engine::{Mode, Order, Packing};
 use tulpar_core::event::{
-    Because, Blame, Change, Curtailment, Event, KeyPart, Outcome, Placement, Reason, Share, Stopping, Way,
+    Added, Because, Blame, Change, Curtailment, Event, KeyPart, Outcome, Placement, Reason, Share, Stopping, Way,
 };
 use tulpar_core::ids::{AttemptId, Digest, JobId, NodeId, SetId};
 use tulpar_core::job::{Ending, OutputFile, Report, Usage};
@@ -172,7 +172,13 @@ pub(crate) fn batches() -> Vec<(Timestamp, Vec<Event>)> {
                 Event::Skipped { job: JobId(12), because: Because::Spent },
             ],
         ),
+        (second(10), vec![Event::Added { set: SetId(2), added: Box::new(added()) }]),
     ]
+}
+
+fn added() -> Added {
+    let outcome = tulpar_hpo::Outcome::value(0.25);
+    Added { source: "optuna:4".into(), values: values(), steps: vec![(1, 0.5)], outcome: Some(outcome) }
 }
 
 fn values() -> Values {

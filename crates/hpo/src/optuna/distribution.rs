@@ -4,7 +4,7 @@ use crate::space::{Domain, Value};
 use serde_json::{Value as Json, json};
 
 /// The text that Optuna keeps for a domain; its keys stand in the order in which Optuna writes them.
-pub(super) fn written(domain: &Domain) -> String {
+pub fn written(domain: &Domain) -> String {
     let number = |value: f64| json!(value).to_string();
     match domain {
         Domain::Float { low, log, step, .. } => format!(
@@ -25,7 +25,7 @@ pub(super) fn written(domain: &Domain) -> String {
 }
 
 /// A value from the number that Optuna keeps and the domain that it keeps with it.
-pub(super) fn value(distribution: &str, internal: f64) -> Option<Value> {
+pub fn value(distribution: &str, internal: f64) -> Option<Value> {
     let distribution: Json = serde_json::from_str(distribution).ok()?;
     Some(match distribution["name"].as_str()? {
         "CategoricalDistribution" => choice(distribution["attributes"]["choices"].get(internal as usize)?),

@@ -69,6 +69,17 @@ pub struct StoredTrial {
     pub system_attributes: BTreeMap<String, Json>,
 }
 
+impl StoredTrial {
+    /// What became of it is known elsewhere; there may be millions.
+    pub(super) fn forget(&mut self) {
+        self.parameters = Values::new();
+        self.values = Vec::new();
+        self.reports = BTreeMap::new();
+        self.user_attributes = BTreeMap::new();
+        self.system_attributes = BTreeMap::new();
+    }
+}
+
 #[derive(Debug, Clone)]
 pub(super) struct StoredStudy {
     pub(super) name: String,

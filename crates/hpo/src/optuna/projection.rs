@@ -1,29 +1,40 @@
 //! A study and its image in a journal file: what must be written so that the file says what the study says, and what
 //! others added there.
 //!
-//! Our trials carry their number as a system attribute, trials of others carry the file's number as their source in the
-//! study: after a restart the file and the study alone say which belongs to which.
+//! Our trials carry their number and the name of whoever wrote them as system attributes, trials of others carry the
+//! file's number as their source in the study: after a restart the file and the study alone say which belongs to which.
 
-use super::distribution::{choice, written};
+use super::distribution::written;
+use super::foreign::{Foreign, requested, source_id, told};
 use super::journal::{Journal, JournalError, StoredState, StoredTrial};
-use crate::space::Values;
-use crate::study::{Direction, Study};
-use crate::trial::{Origin, Outcome, State, Trial};
+use super::recent::{Seen, Times};
+use crate::study::{Direction, Settings};
+use crate::trial::{Origin, State, Trial};
 use serde_json::{Map, Value as Json, json};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 
-const MARK: &str = "tulpar:trial";
+/// System attributes of our trials.
+pub const TRIAL: &str = "tulpar:trial";
+pub const WRITER: &str = "tulpar:run";
 
-/// Something that others put into the file.
-#[derive(Debug, Clone, PartialEq)]
-pub enum Foreign {
-    /// They ran it: give it to [`Study::add_from`] with this source.
-    Ended { source: String, values: Values, reports: Vec<(u64, f64)>, outcome: Outcome },
-    /// They want it run: give it to [`Study::begin_requested`] with this source.
-    Requested { source: String, values: Values },
-    /// It does not fit this study; it stays in the file.
-    Unfit { source: String, reason: String },
+/// Who chose the point of a trial, in a word.
+pub fn origin_of(settings: &Settings, trial: &Trial) -> &'static str {
+    match trial.origin {
+        Origin::Sampled => settings.sampler.name(),
+        Origin::Start => "start",
+        Origin::Requested => "requested",
+        Origin::Outside => "outside",
+    }
+}
+
+/// How a trial that ended is kept. One that was pruned has the last value that it said, as Optuna's have.
+pub fn end_of(trial: &Trial) -> (StoredState, Vec<f64>) {
+    match trial.state {
+        State::Complete => (StoredState::Complete, trial.values.clone()),
+        State::Pruned => (StoredState::Pruned, trial.reports.last().map(|(_, value)| *value).into_iter().collect()),
+        _ => (StoredState::Failed, Vec::new()),
+    }
 }
 
 /// How far a trial of ours is written.
@@ -43,7 +54,8 @@ pub struct Projection {
     open: BTreeMap<u32, Written>,
     /// Trials of the study below this number are in the file, or are the file's.
     next: u32,
-    /// Sources that the study has already: trials that others ran, and those that they asked for.
+    /// What of the file the study has already: trials of ours that ended, those that others ran, and those that they
+    /// asked for.
     known: BTreeSet<u64>,
     asked: BTreeSet<u64>,
     /// How many ends of the file were looked at, and how many trials that wait.
@@ -52,7 +64,7 @@ pub struct Projection {
 }
 
 impl Projection {
-    /// Of a study by its name in the file; `worker` tells this process from the others.
+    /// Of a study by its name in the file; `worker` tells us from others, and must be the same after a restart.
     pub fn new(name: &str, worker: &str) -> Self {
         Self {
             journal: Journal::default(),
@@ -80,7 +92,7 @@ impl Projection {
 
     /// What brings the file up to date, line by line; empty when it is. Everything in the file must have been read. The
     /// times of a trial are its begin and its end, as ISO 8601 with a zone.
-    pub fn lines(&mut self, study: &Study, times: impl Fn(u32) -> (String, String)) -> Result<String, JournalError> {
+    pub fn lines(&mut self, study: &impl Seen, times: impl Fn(u32) -> Times) -> Result<String, JournalError> {
         let mut text = String::new();
         let id = match self.study.or_else(|| self.journal.study(&self.name)) {
             Some(id) => id,
@@ -100,8 +112,7 @@ impl Projection {
         for number in open {
             self.change(&mut text, study, number, &times)?;
         }
-        while (self.next as usize) < study.trials().len() {
-            let trial = &study.trials()[self.next as usize];
+        while let Some(trial) = study.trial(self.next) {
             self.next += 1;
             match (trial.origin, self.waiting(trial)) {
                 (Origin::Outside, _) if trial.source.is_some() => {}
@@ -112,24 +123,32 @@ impl Projection {
         Ok(text)
     }
 
+    /// Whether the file can be that of the study.
+    pub fn check(&mut self, study: &impl Seen) -> Result<(), JournalError> {
+        match self.journal.study(&self.name) {
+            Some(id) if self.study.is_none() => self.adopt(study, id),
+            _ => Ok(()),
+        }
+    }
+
     /// What others added and the study does not have.
-    pub fn foreign(&mut self, study: &Study) -> Vec<Foreign> {
-        let Some(id) = self.study.or_else(|| self.journal.study(&self.name)) else { return Vec::new() };
-        if self.study.is_none() && self.adopt(study, id).is_err() {
+    pub fn foreign(&mut self, study: &impl Seen) -> Vec<Foreign> {
+        if self.check(study).is_err() {
             return Vec::new();
         }
+        let Some(id) = self.study else { return Vec::new() };
         let ended: Vec<u64> = self.journal.ended[self.seen..].to_vec();
         self.seen = self.journal.ended.len();
         let mut found = Vec::new();
         for at in ended {
             let trial = &self.journal.trials[at as usize];
-            if trial.study == id && !trial.system_attributes.contains_key(MARK) && self.known.insert(at) {
-                found.push(told(study, trial));
+            if trial.study == id && self.own(trial).is_none() && self.known.insert(at) {
+                found.push(told(study.settings(), trial));
             }
         }
         for trial in &self.journal.trials[self.seen_waiting..] {
             if trial.study == id && trial.state == StoredState::Waiting && !self.asked.contains(&trial.id) {
-                found.push(requested(study, trial));
+                found.push(requested(study.settings(), trial));
             }
         }
         self.seen_waiting = self.journal.trials.len();
@@ -143,7 +162,7 @@ impl Projection {
     }
 
     /// Finds out what of the study is in the file already.
-    fn adopt(&mut self, study: &Study, id: u64) -> Result<(), JournalError> {
+    fn adopt(&mut self, study: &impl Seen, id: u64) -> Result<(), JournalError> {
         let directions: Vec<Direction> = study.settings().objectives.iter().map(|one| one.direction).collect();
         if self.journal.studies[id as usize].directions != directions {
             return Err(JournalError::OtherObjectives { name: self.name.clone() });
@@ -155,43 +174,53 @@ impl Projection {
                 kept.insert(source);
             }
         }
-        for stored in self.journal.trials(id) {
-            let Some(number) = stored.system_attributes.get(MARK).and_then(Json::as_u64) else { continue };
-            let number = number as u32;
+        let own: Vec<(u32, u64)> =
+            self.journal.trials(id).filter_map(|stored| Some((self.own(stored)?, stored.id))).collect();
+        for (number, id) in own {
             self.next = self.next.max(number + 1);
-            if !stored.state.is_ended() {
-                self.open.insert(number, Written { id: stored.id, reports: stored.reports.len() });
+            let stored = &mut self.journal.trials[id as usize];
+            if stored.state.is_ended() {
+                stored.forget();
+                self.known.insert(id);
+            } else {
+                self.open.insert(number, Written { id, reports: stored.reports.len() });
             }
         }
         Ok(())
     }
 
+    /// The number of a trial that we wrote.
+    fn own(&self, stored: &StoredTrial) -> Option<u32> {
+        let writer = stored.system_attributes.get(WRITER).and_then(Json::as_str)?;
+        let number = stored.system_attributes.get(TRIAL).and_then(Json::as_u64)?;
+        (writer == self.worker).then_some(number as u32)
+    }
+
+    fn mark(&self, number: u32) -> Json {
+        json!({TRIAL: number, WRITER: self.worker})
+    }
+
     fn create(
         &mut self,
         text: &mut String,
-        study: &Study,
+        study: &impl Seen,
         id: u64,
         trial: &Trial,
-        times: &impl Fn(u32) -> (String, String),
+        times: &impl Fn(u32) -> Times,
     ) -> Result<(), JournalError> {
         let (mut params, mut distributions) = (Map::new(), Map::new());
-        for (parameter, number) in study.space().parameters().iter().zip(&trial.point) {
+        for (parameter, number) in study.settings().space.parameters().iter().zip(&trial.point) {
             if let Some(number) = number {
                 params.insert(parameter.name.clone(), json!(number));
                 distributions.insert(parameter.name.clone(), json!(written(&parameter.domain)));
             }
         }
-        let origin = match trial.origin {
-            Origin::Sampled => study.settings().sampler.name(),
-            Origin::Start => "start",
-            Origin::Requested => "requested",
-            Origin::Outside => "outside",
-        };
+        let origin = origin_of(study.settings(), trial);
         let stored = self.journal.trials.len() as u64;
         let line = json!({
-            "op_code": 4, "worker_id": self.worker, "study_id": id, "datetime_start": times(trial.number).0,
+            "op_code": 4, "worker_id": self.worker, "study_id": id, "datetime_start": times(trial.number).begin,
             "state": StoredState::Running.code(), "value": null, "values": null, "distributions": distributions,
-            "params": params, "user_attrs": {"origin": origin}, "system_attrs": {MARK: trial.number},
+            "params": params, "user_attrs": {"origin": origin}, "system_attrs": self.mark(trial.number),
             "intermediate_values": {},
         });
         self.push(text, &line)?;
@@ -203,21 +232,23 @@ impl Projection {
     fn take_over(
         &mut self,
         text: &mut String,
-        study: &Study,
+        study: &impl Seen,
         id: u64,
         trial: &Trial,
-        times: &impl Fn(u32) -> (String, String),
+        times: &impl Fn(u32) -> Times,
     ) -> Result<(), JournalError> {
         let worker = self.worker.clone();
-        let begun = times(trial.number).0;
+        let begun = times(trial.number).begin;
         let line = json!({
             "op_code": 6, "worker_id": worker, "trial_id": id, "state": StoredState::Running.code(), "values": null,
             "datetime_start": begun,
         });
         self.push(text, &line)?;
-        let mark = json!({MARK: trial.number});
-        self.push(text, &json!({"op_code": 9, "worker_id": worker, "trial_id": id, "system_attr": mark}))?;
-        for (parameter, number) in study.space().parameters().iter().zip(&trial.point) {
+        // Optuna takes one attribute a line.
+        for attribute in [json!({TRIAL: trial.number}), json!({WRITER: self.worker})] {
+            self.push(text, &json!({"op_code": 9, "worker_id": worker, "trial_id": id, "system_attr": attribute}))?;
+        }
+        for (parameter, number) in study.settings().space.parameters().iter().zip(&trial.point) {
             if let Some(number) = number {
                 let line = json!({
                     "op_code": 5, "worker_id": worker, "trial_id": id, "param_name": parameter.name,
@@ -234,9 +265,9 @@ impl Projection {
     fn change(
         &mut self,
         text: &mut String,
-        study: &Study,
+        study: &impl Seen,
         number: u32,
-        times: &impl Fn(u32) -> (String, String),
+        times: &impl Fn(u32) -> Times,
     ) -> Result<(), JournalError> {
         let (Some(written), Some(trial)) = (self.open.get(&number).copied(), study.trial(number)) else {
             return Ok(());
@@ -260,18 +291,15 @@ impl Projection {
             let attribute = json!({"reason": reason});
             self.push(text, &json!({"op_code": 8, "worker_id": worker, "trial_id": id, "user_attr": attribute}))?;
         }
-        let (state, values) = match trial.state {
-            State::Complete => (StoredState::Complete, json!(trial.values)),
-            State::Pruned => {
-                (StoredState::Pruned, trial.reports.last().map_or(Json::Null, |(_, value)| json!([value])))
-            }
-            _ => (StoredState::Failed, Json::Null),
-        };
+        let (state, values) = end_of(trial);
+        let values = if values.is_empty() { Json::Null } else { json!(values) };
         let line = json!({
             "op_code": 6, "worker_id": worker, "trial_id": id, "state": state.code(), "values": values,
-            "datetime_complete": times(number).1,
+            "datetime_complete": times(number).end,
         });
         self.push(text, &line)?;
+        self.journal.trials[id as usize].forget();
+        self.known.insert(id);
         self.open.remove(&number);
         Ok(())
     }
@@ -290,52 +318,4 @@ fn direction_code(direction: Direction) -> u8 {
         Direction::Minimize => 1,
         Direction::Maximize => 2,
     }
-}
-
-fn source_id(trial: &Trial) -> Option<u64> {
-    trial.source.as_deref()?.strip_prefix("optuna:")?.parse().ok()
-}
-
-fn requested(study: &Study, trial: &StoredTrial) -> Foreign {
-    let source = format!("optuna:{}", trial.id);
-    let fixed = trial.system_attributes.get("fixed_params").and_then(Json::as_object);
-    let values: Values = fixed.into_iter().flatten().map(|(name, value)| (name.clone(), choice(value))).collect();
-    match study.space().point(&values) {
-        Ok(_) => Foreign::Requested { source, values },
-        Err(error) => Foreign::Unfit { source, reason: error.to_string() },
-    }
-}
-
-fn told(study: &Study, trial: &StoredTrial) -> Foreign {
-    let source = format!("optuna:{}", trial.id);
-    if let Err(error) = study.space().point(&trial.parameters) {
-        return Foreign::Unfit { source, reason: error.to_string() };
-    }
-    let objectives = study.settings().objectives.len();
-    let outcome = match trial.state {
-        StoredState::Complete if trial.values.len() != objectives => {
-            let reason = format!("it has {} values for {objectives} objectives", trial.values.len());
-            return Foreign::Unfit { source, reason };
-        }
-        StoredState::Complete => Outcome::Complete { values: trial.values.clone(), constraints: constraints(trial) },
-        StoredState::Pruned => Outcome::Pruned,
-        _ => {
-            let reason = trial
-                .user_attributes
-                .get("reason")
-                .map_or("it failed in Optuna".to_owned(), |reason| choice(reason).to_string());
-            Outcome::Failed { reason }
-        }
-    };
-    let reports = trial.reports.iter().map(|(step, value)| (*step, *value)).collect();
-    Foreign::Ended { source, values: trial.parameters.clone(), reports, outcome }
-}
-
-/// A list under one name, or, since Optuna 5, one number a name.
-fn constraints(trial: &StoredTrial) -> Vec<f64> {
-    if let Some(list) = trial.system_attributes.get("constraints").and_then(Json::as_array) {
-        return list.iter().filter_map(Json::as_f64).collect();
-    }
-    let named = trial.system_attributes.iter().filter(|(name, _)| name.starts_with("constraints:"));
-    named.filter_map(|(_, value)| value.as_f64()).collect()
 }

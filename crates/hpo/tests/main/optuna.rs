@@ -4,11 +4,12 @@
 
 use crate::harness::{EVERYTHING, loss, settings, skipped, started, study};
 use std::process::Command;
-use tulpar_hpo::optuna::{Foreign, Journal, Projection};
+use tulpar_hpo::optuna::{Foreign, Journal, Projection, Times};
 use tulpar_hpo::{Objective, Origin, Outcome, State, Study, Value};
 
-fn times(_: u32) -> (String, String) {
-    ("2026-11-16T12:00:00.000000+00:00".to_owned(), "2026-11-16T12:00:01.000000+00:00".to_owned())
+fn times(_: u32) -> Times {
+    let text = |seconds: u32| format!("2026-11-16T12:00:0{seconds}.000000+00:00");
+    Times { begin: text(0), end: text(1) }
 }
 
 #[test]
@@ -22,7 +23,7 @@ fn a_trial_is_written_once_and_what_is_new_of_it_later() {
         concat!(
             r#"{"directions":[1],"op_code":0,"study_name":"demo","worker_id":"us"}"#,
             "\n",
-            r#"{"datetime_start":"2026-11-16T12:00:00.000000+00:00","distributions":{"o":"{\"name\": \"CategoricalDistribution\", \"attributes\": {\"choices\": [\"a\", true, 3]}}","x":"{\"name\": \"FloatDistribution\", \"attributes\": {\"step\": 0.5, \"low\": 0.0, \"high\": 1.0, \"log\": false}}"},"intermediate_values":{},"op_code":4,"params":{"o":0.0,"x":0.0},"state":0,"study_id":0,"system_attrs":{"tulpar:trial":0},"user_attrs":{"origin":"grid"},"value":null,"values":null,"worker_id":"us"}"#,
+            r#"{"datetime_start":"2026-11-16T12:00:00.000000+00:00","distributions":{"o":"{\"name\": \"CategoricalDistribution\", \"attributes\": {\"choices\": [\"a\", true, 3]}}","x":"{\"name\": \"FloatDistribution\", \"attributes\": {\"step\": 0.5, \"low\": 0.0, \"high\": 1.0, \"log\": false}}"},"intermediate_values":{},"op_code":4,"params":{"o":0.0,"x":0.0},"state":0,"study_id":0,"system_attrs":{"tulpar:run":"us","tulpar:trial":0},"user_attrs":{"origin":"grid"},"value":null,"values":null,"worker_id":"us"}"#,
             "\n"
         )
     );
@@ -56,7 +57,7 @@ fn a_projection_that_starts_again_writes_nothing_twice() {
             study.tell(number, Outcome::value(1.0)).unwrap();
         }
     }
-    let mut again = Projection::new("demo", "us later");
+    let mut again = Projection::new("demo", "us");
     assert_eq!(again.read(&file).unwrap(), file.len());
     assert!(again.foreign(&study).is_empty());
     // The end of the last one was not written when we stopped; trial 1 still runs.

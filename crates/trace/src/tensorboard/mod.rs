@@ -6,9 +6,11 @@
 mod checksum;
 mod event;
 mod record;
+mod write;
 
 pub use event::{Event, SummaryKind, SummaryValue, What};
 pub use record::{Next, Records};
+pub use write::{EventFile, Message};
 
 /// Why an event file cannot be read on.
 #[derive(Debug, thiserror::Error)]

@@ -6,14 +6,15 @@ use crate::energy::Meter;
 use crate::executors::{self, Started};
 use crate::failure::{Exit, Failure};
 use crate::progress::Progress;
-use crate::{print, settings, stop};
+use crate::searching::{self, SearchView};
+use crate::{print, settings, stop, studies};
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use tulpar_core::engine::{Counts, Engine, STATES};
-use tulpar_core::event::{Event, Outcome};
+use tulpar_core::event::{Event, Input, Outcome};
 use tulpar_core::job::OutputFile;
 use tulpar_core::units::{Bytes, Timestamp, parse_bytes};
 use tulpar_core::workflow::Hook;
@@ -23,6 +24,7 @@ use tulpar_exec::folder::{Project, RunFolder, SavedRun};
 use tulpar_exec::hooks::{self, Hooks};
 use tulpar_exec::journal::Journal;
 use tulpar_exec::publish::Publisher;
+use tulpar_exec::storage::Keeper;
 use tulpar_launch::Options;
 
 pub(crate) const VERSION: &str = env!("CARGO_PKG_VERSION");
@@ -35,6 +37,8 @@ struct OutcomeView<'a> {
     tasks: std::collections::BTreeMap<String, u32>,
     reused: u32,
     failed: &'a [String],
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    searches: &'a [SearchView],
 }
 
 /// Remembers the counts at the last step beside showing progress: the driver takes the engine along.
@@ -45,6 +49,7 @@ struct Watch<'a> {
     wanted: BTreeSet<String>,
     made: BTreeMap<String, OutputFile>,
     hooks: Option<Hooks>,
+    studies: Option<Keeper>,
     meter: Option<Meter>,
 }
 
@@ -63,6 +68,9 @@ impl Observer for Watch<'_> {
         self.progress.stepped(engine, at, events);
         if let Some(hooks) = &mut self.hooks {
             hooks.stepped(engine, at, events);
+        }
+        if let Some(studies) = &mut self.studies {
+            studies.stepped(engine, at, events);
         }
         if !self.wanted.is_empty() {
             let outputs = events.iter().filter_map(|event| match event {
@@ -86,6 +94,13 @@ impl Observer for Watch<'_> {
             meter.ticked();
         }
     }
+
+    fn heard(&mut self) -> Vec<Input> {
+        let Some(studies) = &mut self.studies else { return Vec::new() };
+        let inputs = studies.inputs();
+        studies.warnings().into_iter().for_each(|words| self.progress.warned(words));
+        inputs
+    }
 }
 
 /// Runs, or goes on with, what is planned in the folder of a run.
@@ -106,10 +121,17 @@ pub(crate) fn drive(
             .filter(|state| counts.of(**state) > 0)
             .filter_map(|state| Some((named(*state)?, counts.of(*state))))
             .collect();
-        let view =
-            OutcomeView { run: &folder.name, outcome, tasks, reused: progress.reused, failed: &progress.failures };
+        let view = OutcomeView {
+            run: &folder.name,
+            outcome,
+            tasks,
+            reused: progress.reused,
+            failed: &progress.failures,
+            searches: &progress.searches,
+        };
         print::json(&view);
     } else {
+        searching::say(&progress.searches);
         say_next(project, folder, outcome, &progress);
     }
     Ok(match outcome {
@@ -164,7 +186,8 @@ pub(crate) fn run_with(
     let hooks = called(folder, project, &engine, launch, further);
     // Where other machines do the work, this one's processors say nothing about it.
     let meter = if engine.plan().site.queue.is_none() { Meter::start() } else { None };
-    let mut watch = Watch { progress, counts: Counts::default(), wanted, made: BTreeMap::new(), hooks, meter };
+    let studies = studies::kept(project, folder, &engine)?;
+    let mut watch = Watch { progress, counts: Counts::default(), wanted, made: BTreeMap::new(), hooks, studies, meter };
     let driver = Driver {
         engine,
         journal,
@@ -180,6 +203,9 @@ pub(crate) fn run_with(
     let outcome = driver.run(first);
     if let Some(hooks) = watch.hooks.take() {
         hooks.finish();
+    }
+    if let Some(studies) = watch.studies.take() {
+        studies.finish().into_iter().for_each(|words| watch.warned(words));
     }
     if let Some(meter) = watch.meter.take() {
         meter.finish(folder);

@@ -12,7 +12,7 @@ use tulpar_core::ids::JobId;
 use tulpar_core::job::Record;
 use tulpar_core::wfformat;
 use tulpar_exec::folder::{Project, RunFolder};
-use tulpar_report::{Counters, Ledger, Measures, Timeline};
+use tulpar_report::{Counters, Ledger, Measures, Timeline, TrialTimes};
 use tulpar_transfer::{Location, Options, Transfers};
 
 pub(crate) fn export(folder: Option<&Path>, arguments: &ExportArguments) -> Result<ExitCode, Failure> {
@@ -27,6 +27,7 @@ pub(crate) fn export(folder: Option<&Path>, arguments: &ExportArguments) -> Resu
     match arguments.format {
         ExportFormat::Wfformat => instance(folder, &project, run, arguments),
         ExportFormat::Chrome | ExportFormat::Otlp => trace(folder, run, arguments),
+        ExportFormat::Trials | ExportFormat::Hparams | ExportFormat::Mlflow => trials(folder, run, arguments),
     }
 }
 
@@ -50,6 +51,47 @@ fn trace(folder: Option<&Path>, run: RunFolder, arguments: &ExportArguments) -> 
         return Ok(Exit::Done.into());
     }
     write(folder, arguments, &text, &format!("the trace of {}", replayed.folder.name))?;
+    Ok(Exit::Done.into())
+}
+
+/// The searches of the run for tools that follow experiments.
+fn trials(folder: Option<&Path>, run: RunFolder, arguments: &ExportArguments) -> Result<ExitCode, Failure> {
+    let mut times = TrialTimes::default();
+    let replayed = replay::open_with(run, |_, entry| times.note(entry.at, &entry.event))?;
+    let name = &replayed.folder.name;
+    let searches = tulpar_report::searched(replayed.engine.graph(), &times, replayed.started.unwrap_or_default());
+    if searches.is_empty() {
+        return Err(Failure::usage_with(
+            format!("{name} has no search"),
+            "`tulpar runs` lists the runs of this folder",
+        ));
+    }
+    if arguments.format == ExportFormat::Trials {
+        write(folder, arguments, &tulpar_report::trials_json(&searches), &format!("the trials of {name}"))?;
+        return Ok(Exit::Done.into());
+    }
+    let Some(out) = &arguments.out else {
+        return Err(Failure::usage_with("this format is a folder of files", "say where with `--out DIR`"));
+    };
+    let out = folder.unwrap_or(Path::new(".")).join(out);
+    let failed = |path: &Path, source| Failure::Write { path: path.to_owned(), source };
+    std::fs::create_dir_all(&out).map_err(|source| failed(&out, source))?;
+    let place = out.canonicalize().map_err(|source| failed(&out, source))?;
+    let files = match arguments.format {
+        ExportFormat::Mlflow => tulpar_report::mlflow(&searches, name, &place.display().to_string()),
+        _ => tulpar_report::hparams(&searches),
+    };
+    for (file, bytes) in &files {
+        let path = out.join(file);
+        let parent = if file.ends_with('/') { &path } else { path.parent().unwrap_or(&out) };
+        std::fs::create_dir_all(parent).map_err(|source| failed(parent, source))?;
+        if file.ends_with('/') {
+            continue;
+        }
+        std::fs::write(&path, bytes).map_err(|source| failed(&path, source))?;
+    }
+    let count: usize = searches.iter().map(|search| search.trials.len()).sum();
+    print::note(&format!("{} of {name} written to {}", view::count(count, "trial"), out.display()));
     Ok(Exit::Done.into())
 }
 

@@ -39,6 +39,7 @@ mod story;
 mod subworkflow;
 mod together;
 mod transfer;
+mod tune;
 
 pub(crate) use drill::DrillArguments;
 pub(crate) use experiment::Experiment;
@@ -66,6 +67,7 @@ pub(crate) fn run(arguments: Arguments) -> Result<ExitCode, Failure> {
         Verb::Predict(predict) => predict::predict(folder, &predict),
         Verb::Import(import) => import::import(folder, &import),
         Verb::Run(run) => run::run(folder, &run),
+        Verb::Tune(tune) => tune::tune(folder, *tune),
         Verb::Resume(resume) => run::resume(folder, &resume),
         Verb::Status(status) => status::status(folder, &status),
         Verb::Watch(watch) if watch.once => crate::watch::once(folder, watch.run.run.as_deref()),

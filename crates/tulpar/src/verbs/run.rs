@@ -21,8 +21,12 @@ use tulpar_core::planner::{JobKind, Known, Options};
 use tulpar_exec::folder::{Project, RunFolder, SavedRun};
 
 pub(crate) fn run(folder: Option<&Path>, arguments: &RunArguments) -> Result<ExitCode, Failure> {
-    let Together { project, files, mut plan, mut catalogue } =
-        together(folder, &arguments.workflow, &arguments.several)?;
+    run_together(together(folder, &arguments.workflow, &arguments.several)?, arguments)
+}
+
+/// Runs workflows that were read already.
+pub(crate) fn run_together(read: Together, arguments: &RunArguments) -> Result<ExitCode, Failure> {
+    let Together { project, files, mut plan, mut catalogue } = read;
     plan.until = sets_named(&plan, &arguments.until)?;
     plan.forced = sets_named(&plan, &arguments.force)?;
     let policy = Policy { cache: !arguments.no_cache, fail_fast: arguments.fail_fast, ..arguments.scheduling.policy() };

@@ -188,6 +188,33 @@ fn the_search_of_the_documentation_finds_what_is_best() {
 }
 
 #[test]
+fn the_searches_without_a_workflow_of_the_documentation_work() {
+    let text = document("docs/search.md");
+    let scene = Scene::empty();
+    scene.write("train.sh", "echo \"{\\\"loss\\\": $1}\"\n");
+    let commands: Vec<&str> = text.lines().filter_map(|line| line.strip_prefix("$ tulpar tune ")).collect();
+    assert_eq!(commands.len(), 2, "{commands:?}");
+    let said = scene.tulpar(&format!("tune {}", commands[0])).done();
+    assert!(said.err.contains("loss 1 with layers=1"), "{said}");
+    let client = scene.tulpar("tune --client").done().out;
+    scene.write("tulpar_client.py", &client);
+    scene.write("train.py", &blocks(&text, "python")[0]);
+    if std::process::Command::new("python3").arg("--version").output().is_err() {
+        super::harness::skipped("python3 is not here: the client is not tried");
+        return;
+    }
+    for line in text.lines() {
+        let Some(command) = line.strip_prefix("| `tulpar export ").and_then(|rest| rest.split('`').next()) else {
+            continue;
+        };
+        scene.tulpar(&format!("export {}", command.replace("RUN", "tune-1"))).done();
+    }
+    assert_eq!(scene.read("trials.jsonl").lines().count(), 20);
+    let said = scene.tulpar("tune --trials 2 --space 'lr=log(1e-5,1e-1)' --minimize loss -- python3 train.py").done();
+    assert!(said.err.contains("loss 0.1 with lr="), "{said}");
+}
+
+#[test]
 fn the_commands_about_simulation_work() {
     let text = document("docs/simulation.md");
     let scene = Scene::new(&blocks(&text, "yaml")[0]);

@@ -11,6 +11,7 @@ fn the_help_of_every_verb_is_as_it_was() {
         "check",
         "lint",
         "run",
+        "tune",
         "import",
         "plan",
         "simulate",

@@ -1,0 +1,44 @@
+//! Trials of a search that did not begin here: others ran them, or want them to be run.
+
+use crate::event::Added;
+use std::collections::{BTreeSet, VecDeque};
+use tulpar_hpo::{Origin, Study, StudyError, Values};
+
+#[derive(Clone, Debug, Default)]
+pub(super) struct Outside {
+    /// Where those are kept that came in; nothing comes in twice.
+    sources: BTreeSet<String>,
+    /// Those that are to be run, in the order in which they came.
+    requests: VecDeque<(String, Values)>,
+}
+
+impl Outside {
+    pub(super) fn fits(&self, study: &Study, added: &Added) -> bool {
+        !self.sources.contains(&added.source) && study.space().point(&added.values).is_ok()
+    }
+
+    pub(super) fn add(&mut self, study: &mut Study, added: &Added) {
+        self.sources.insert(added.source.clone());
+        match &added.outcome {
+            None => self.requests.push_back((added.source.clone(), added.values.clone())),
+            Some(outcome) => {
+                // Whether it fits was seen before it was recorded.
+                let _ = study.add_from(Some(added.source.clone()), &added.values, &added.steps, outcome.clone());
+            }
+        }
+    }
+
+    pub(super) fn next(&self) -> Option<&Values> {
+        self.requests.front().map(|(_, values)| values)
+    }
+
+    /// A trial begins; one that others want is no longer wanted then.
+    pub(super) fn begin(&mut self, study: &mut Study, values: &Values, origin: Origin) -> Result<u32, StudyError> {
+        if origin == Origin::Requested {
+            let source = self.requests.pop_front().map(|(source, _)| source);
+            return study.begin_requested(source, values);
+        }
+        let point = study.space().point(values)?;
+        study.begin(point, origin)
+    }
+}

@@ -1,0 +1,102 @@
+//! How the searches of a run stand, in a line and as data.
+
+use crate::print::{self, Style};
+use serde::Serialize;
+use std::collections::BTreeMap;
+use tulpar_core::engine::{Engine, State};
+use tulpar_core::hpo::{Study, Trial, Values, analysis};
+use tulpar_core::ids::SetId;
+use tulpar_report::trial_state;
+
+/// A search, as `--json` says it.
+#[derive(Clone, Debug, Serialize)]
+pub(crate) struct SearchView {
+    pub(crate) task: String,
+    /// How many trials ended in which way.
+    pub(crate) trials: BTreeMap<&'static str, u32>,
+    /// With several objectives, all of which none is better than in all of them.
+    pub(crate) best: Vec<BestView>,
+}
+
+#[derive(Clone, Debug, Serialize)]
+pub(crate) struct BestView {
+    /// As the task is called; nothing where somebody else ran it.
+    pub(crate) name: Option<String>,
+    pub(crate) params: Values,
+    pub(crate) values: BTreeMap<String, f64>,
+}
+
+pub(crate) fn views(engine: &Engine) -> Vec<SearchView> {
+    let graph = engine.graph();
+    let view = |set| {
+        let study = graph.study(set)?;
+        let mut trials = BTreeMap::new();
+        for trial in study.trials() {
+            *trials.entry(trial_state(trial)).or_default() += 1;
+        }
+        let best = best(study).into_iter().map(|trial| BestView {
+            name: graph.task_of_trial(set, trial.number).map(|job| graph.name(job)),
+            params: study.values(trial.number).unwrap_or_default(),
+            values: values(study, trial),
+        });
+        Some(SearchView { task: engine.plan().task(set).name.clone(), trials, best: best.collect() })
+    };
+    graph.searches().filter_map(view).collect()
+}
+
+fn best(study: &Study) -> Vec<&Trial> {
+    match study.settings().objectives.len() {
+        1 => study.best().into_iter().collect(),
+        _ => analysis::front(study).into_iter().filter_map(|number| study.trial(number)).collect(),
+    }
+}
+
+fn values(study: &Study, trial: &Trial) -> BTreeMap<String, f64> {
+    let objectives = study.settings().objectives.iter().map(|objective| objective.name.clone());
+    objectives.zip(trial.values.iter().copied()).collect()
+}
+
+/// For a line of progress: `search 12/50, best loss 0.25`.
+pub(crate) fn standing(engine: &Engine) -> Vec<String> {
+    let graph = engine.graph();
+    let one = |set: SetId| {
+        let study = graph.study(set)?;
+        let counts = engine.set_counts(set);
+        let mut text = format!(
+            "{} {}/{}",
+            engine.plan().task(set).name,
+            counts.settled() - counts.of(State::Skipped),
+            counts.total()
+        );
+        if study.settings().objectives.len() == 1
+            && let Some(best) = study.best()
+        {
+            text.push_str(&format!(", best {}", numbers(&values(study, best))));
+        }
+        (!study.trials().is_empty()).then_some(text)
+    };
+    graph.searches().filter_map(one).collect()
+}
+
+/// The last words about a run's searches.
+pub(crate) fn say(searches: &[SearchView]) {
+    for search in searches {
+        let counts: Vec<String> = search.trials.iter().map(|(state, count)| format!("{count} {state}")).collect();
+        if search.best.is_empty() {
+            print::note(&format!("{}: no trial said its numbers ({})", search.task, counts.join(", ")));
+            continue;
+        }
+        let what = if search.best.len() == 1 { "best" } else { "none is better in all than" };
+        print::note(&format!("{}: {}", search.task, counts.join(", ")));
+        for best in &search.best {
+            let name = best.name.as_deref().unwrap_or("a trial from outside");
+            let params: Vec<String> = best.params.iter().map(|(name, value)| format!("{name}={value}")).collect();
+            let numbers = Style::Good.paint(&numbers(&best.values), print::colour_on_stderr());
+            print::note(&format!("{what} {name}: {numbers} with {}", params.join(" ")));
+        }
+    }
+}
+
+pub(crate) fn numbers(values: &BTreeMap<String, f64>) -> String {
+    values.iter().map(|(name, value)| format!("{name} {value}")).collect::<Vec<_>>().join(", ")
+}
