@@ -285,24 +285,28 @@ impl Graph {
         let study = self.study(set)?;
         let name = &self.plan().task(set).name;
         let (path, text) = match finding {
-            Finding::Best => (format!("{name}.best.json"), best(study)?),
-            Finding::Trials => (format!("{name}.trials.csv"), table(study)),
+            Finding::Best => (format!("{name}.best.json"), self.best_text(set)?),
+            Finding::Trials => (format!("{name}.trials.csv"), self.table(set, study)),
             Finding::Output(_) | Finding::Top { .. } | Finding::Front(_) => return None,
         };
         let (size, digest) = (text.len() as u64, Digest::of(text.as_bytes()));
         Some(InputFile { path, source: Source::Text(text.into()), size, digest })
     }
 
-    /// The task that was the best trial of a search.
+    /// The task that was the best trial of a search, among those that ran here.
     pub fn best(&self, set: SetId) -> Option<JobId> {
-        self.task_of_trial(set, best_trial(self.study(set)?)?.number)
+        self.top(set, 1).first().copied()
     }
 
     /// The tasks that were the best trials, the best first; with several objectives, of the front.
     pub fn top(&self, set: SetId, most: usize) -> Vec<JobId> {
         let Some(study) = self.study(set) else { return Vec::new() };
-        let best = if study.settings().objectives.len() == 1 { study.top(most) } else { analysis::front(study) };
-        best.into_iter().take(most).filter_map(|number| self.task_of_trial(set, number)).collect()
+        let best = if study.settings().objectives.len() == 1 {
+            study.top(study.trials().len())
+        } else {
+            analysis::front(study)
+        };
+        best.into_iter().filter_map(|number| self.task_of_trial(set, number)).take(most).collect()
     }
 
     /// The tasks of all trials that no other is better than in every objective.
@@ -310,52 +314,66 @@ impl Graph {
         let front = self.study(set).map(analysis::front).unwrap_or_default();
         front.into_iter().filter_map(|number| self.task_of_trial(set, number)).collect()
     }
+
+    /// As the task counts its trials; those of others are called by where they are kept.
+    fn trial_name(&self, set: SetId, trial: &Trial) -> serde_json::Value {
+        match (self.task_of_trial(set, trial.number), self.job_at(set, 0)) {
+            (Some(job), Some(first)) => (job.0 - first.0 + 1).into(),
+            _ => trial.source.clone().unwrap_or_default().into(),
+        }
+    }
+
+    /// The best trial in words. Where trials leave files, it is one whose files are here.
+    fn best_text(&self, set: SetId) -> Option<String> {
+        let study = self.study(set)?;
+        let here = self.best(set).filter(|_| !self.plan().task(set).outputs.is_empty());
+        let trial = here.and_then(|job| self.trial(job)).or_else(|| best_trial(study))?;
+        let objectives = study.settings().objectives.iter().zip(&trial.values);
+        let values: BTreeMap<&str, f64> =
+            objectives.map(|(objective, value)| (objective.name.as_str(), *value)).collect();
+        let best = serde_json::json!({
+            "trial": self.trial_name(set, trial),
+            "params": study.values(trial.number)?,
+            "values": values,
+        });
+        Some(format!("{best:#}\n"))
+    }
+
+    fn table(&self, set: SetId, study: &Study) -> String {
+        let names: Vec<&str> = study.space().parameters().iter().map(|parameter| parameter.name.as_str()).collect();
+        let objectives: Vec<&str> =
+            study.settings().objectives.iter().map(|objective| objective.name.as_str()).collect();
+        let head = ["trial", "state"].into_iter().chain(objectives.iter().copied()).chain(names.iter().copied());
+        let mut text = head.map(cell).collect::<Vec<_>>().join(",");
+        text.push('\n');
+        for trial in study.trials() {
+            let state = match trial.state {
+                State::Running => "running",
+                State::Paused => "paused",
+                State::Complete => "complete",
+                State::Pruned => "pruned",
+                State::Failed => "failed",
+            };
+            let name = self.trial_name(set, trial);
+            let _ = write!(text, "{},{state}", name.as_str().map_or_else(|| name.to_string(), cell));
+            for objective in 0..objectives.len() {
+                let value = trial.values.get(objective).map(ToString::to_string).unwrap_or_default();
+                let _ = write!(text, ",{value}");
+            }
+            let values = study.values(trial.number).unwrap_or_default();
+            for name in &names {
+                let value = values.get(*name).map(ToString::to_string).unwrap_or_default();
+                let _ = write!(text, ",{}", cell(&value));
+            }
+            text.push('\n');
+        }
+        text
+    }
 }
 
 /// With several objectives, the first of those that no other is better than in all of them.
 fn best_trial(study: &Study) -> Option<&Trial> {
     study.best().or_else(|| study.trial(*analysis::front(study).first()?))
-}
-
-fn best(study: &Study) -> Option<String> {
-    let trial = best_trial(study)?;
-    let objectives = study.settings().objectives.iter().zip(&trial.values);
-    let values: BTreeMap<&str, f64> = objectives.map(|(objective, value)| (objective.name.as_str(), *value)).collect();
-    let best = serde_json::json!({
-        "trial": trial.number + 1,
-        "params": study.values(trial.number)?,
-        "values": values,
-    });
-    Some(format!("{best:#}\n"))
-}
-
-fn table(study: &Study) -> String {
-    let names: Vec<&str> = study.space().parameters().iter().map(|parameter| parameter.name.as_str()).collect();
-    let objectives: Vec<&str> = study.settings().objectives.iter().map(|objective| objective.name.as_str()).collect();
-    let head = ["trial", "state"].into_iter().chain(objectives.iter().copied()).chain(names.iter().copied());
-    let mut text = head.map(cell).collect::<Vec<_>>().join(",");
-    text.push('\n');
-    for trial in study.trials() {
-        let state = match trial.state {
-            State::Running => "running",
-            State::Paused => "paused",
-            State::Complete => "complete",
-            State::Pruned => "pruned",
-            State::Failed => "failed",
-        };
-        let _ = write!(text, "{},{state}", trial.number + 1);
-        for objective in 0..objectives.len() {
-            let value = trial.values.get(objective).map(ToString::to_string).unwrap_or_default();
-            let _ = write!(text, ",{value}");
-        }
-        let values = study.values(trial.number).unwrap_or_default();
-        for name in &names {
-            let value = values.get(*name).map(ToString::to_string).unwrap_or_default();
-            let _ = write!(text, ",{}", cell(&value));
-        }
-        text.push('\n');
-    }
-    text
 }
 
 fn cell(text: &str) -> String {

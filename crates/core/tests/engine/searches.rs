@@ -2,7 +2,9 @@
 
 use super::Bench;
 use std::collections::BTreeMap;
-use tulpar_core::event::{Event, Input};
+use tulpar_core::event::{Added, Event, Input};
+use tulpar_core::hpo::{Outcome, Value, Values};
+use tulpar_core::ids::SetId;
 use tulpar_core::job::{Ending, Source, Told};
 
 const SEARCH: &str = "
@@ -113,7 +115,7 @@ fn a_replay_asks_nobody_and_comes_to_the_same() {
 fn a_search_is_written_as_it_is_read() {
     use tulpar_core::workflow;
     let text = SEARCH
-        .replace("seed: 7,", "seed: 7, sampler: gp, pruner: {halving: {least: 2}}, start: [{lr: 0.01, layers: 2}], time: 2 h, gpu_hours: 0.5, constraints: ['size <= 20', loss >= -1],")
+        .replace("seed: 7,", "seed: 7, sampler: gp, pruner: {halving: {least: 2}}, start: [{lr: 0.01, layers: 2}], time: 2 h, gpu_hours: 0.5, constraints: ['size <= 20', loss >= -1], storage: s.log, study: mine,")
         .replace("search.best.model]", "search.best(2).model]");
     let (read, findings) = workflow::read(&text, &BTreeMap::new());
     assert_eq!(findings, []);
@@ -132,4 +134,46 @@ fn a_search_in_which_everything_failed_has_failed() {
     bench.end("search[trial=2]", Ending::Exit(1));
     let ended = bench.end("search[trial=3]", Ending::Exit(1));
     assert_eq!(ended.last().map(String::as_str), Some("run Failed"), "{ended:?}");
+}
+
+/// One at a time, in order.
+const OUTSIDE: &str = "
+workflow: w
+tasks:
+  search:
+    search: {trials: 2, parallel: 1, sampler: grid, minimize: loss, space: {x: 'int(1, 8)'}}
+    out: {model: 'model-{trial}.bin'}
+    run: train {x}
+  after:
+    in: [search.best, search.trials]
+    run: use {best} {trials}
+";
+
+fn added(source: &str, x: i64, outcome: Option<Outcome>) -> Input {
+    let values = Values::from([("x".to_owned(), Value::Int(x))]);
+    let added = Added { source: source.into(), values, steps: Vec::new(), outcome };
+    Input::Added { set: SetId(0), added: Box::new(added) }
+}
+
+#[test]
+fn what_others_ran_is_known_once_and_what_they_want_is_tried_next() {
+    let mut bench = Bench::new(OUTSIDE);
+    bench.begin();
+    assert_eq!(bench.shell_line("search[trial=1]"), "train 1");
+    bench.tell(added("optuna:3", 5, Some(Outcome::value(0.125))));
+    bench.tell(added("optuna:3", 5, Some(Outcome::value(0.125))));
+    bench.tell(added("optuna:4", 99, None));
+    bench.tell(added("optuna:5", 7, None));
+    let study = bench.engine.graph().study(SetId(0)).expect("a search");
+    assert_eq!(study.trials().len(), 2, "twice is once, and what does not fit is left out");
+    assert_eq!(study.best().map(|trial| trial.source.as_deref()), Some(Some("optuna:3")));
+    bench.says("search[trial=1]", 1.0);
+    assert_eq!(bench.shell_line("search[trial=2]"), "train 7");
+    bench.says("search[trial=2]", 7.0);
+    let study = bench.engine.graph().study(SetId(0)).expect("a search");
+    assert_eq!(study.trials()[2].source.as_deref(), Some("optuna:5"));
+    let Source::Text(best) = &bench.specs["after"].inputs[0].files[0].source else { panic!() };
+    assert!(best.contains("\"trial\": 1"), "the best whose files are here: {best}");
+    let Source::Text(table) = &bench.specs["after"].inputs[1].files[0].source else { panic!() };
+    assert_eq!(&**table, "trial,state,loss,x\n1,complete,1,1\noptuna:3,complete,0.125,5\n2,complete,7,7\n");
 }

@@ -125,14 +125,16 @@ def storage(name):
         return name
     from optuna.storages.journal import JournalFileBackend
     return optuna.storages.JournalStorage(JournalFileBackend(name))
-while True:
+for _ in range(300):
     try:
         study = optuna.load_study(study_name=sys.argv[2], storage=storage(sys.argv[1]))
         if study.get_trials():
             break
-    except Exception:
-        pass
+    except Exception as error:
+        trouble = error
     time.sleep(0.1)
+else:
+    raise trouble
 def lines():
     return [f"{t.state.name} {t.value} {sorted(t.params.items())} {sorted(t.intermediate_values.items())}" for t in study.get_trials()]
 "#;
