@@ -1,3 +1,5 @@
+//! Storages as they are on disk.
+
 use super::*;
 use std::path::Path;
 use tulpar_core::hpo::{Objective, Outcome, Settings, Space, Study};

@@ -1,3 +1,5 @@
+//! What other tools are given, as text.
+
 use super::*;
 use tulpar_core::hpo::{Objective, Outcome, Settings, Space};
 

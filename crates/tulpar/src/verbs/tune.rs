@@ -28,7 +28,7 @@ pub(crate) fn tune(folder: Option<&Path>, arguments: TuneArguments) -> Result<Ex
     };
     let mut plan = prepared.plan_or_findings()?;
     if !of_command {
-        change(&mut plan, &arguments)?;
+        change(&mut plan, &arguments);
     }
     let Prepared { project, file, catalogue, .. } = prepared;
     let searches = plan.workflow.tasks.iter().filter(|task| task.search().is_some());
@@ -45,7 +45,7 @@ pub(crate) fn tune(folder: Option<&Path>, arguments: TuneArguments) -> Result<Ex
 }
 
 /// What was typed counts more than what the file says.
-fn change(plan: &mut Plan, arguments: &TuneArguments) -> Result<(), Failure> {
+fn change(plan: &mut Plan, arguments: &TuneArguments) {
     for task in &mut plan.workflow.tasks {
         for axis in &mut task.scatter {
             let AxisValues::Trials(search) = &mut axis.values else { continue };
@@ -57,5 +57,4 @@ fn change(plan: &mut Plan, arguments: &TuneArguments) -> Result<(), Failure> {
             search.study.seed = arguments.seed.unwrap_or(search.study.seed);
         }
     }
-    Ok(())
 }
