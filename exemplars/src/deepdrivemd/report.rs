@@ -87,8 +87,8 @@ pub(super) fn report(options: &Report) -> Result<(), Failure> {
     ]);
     page.heading("The landscape");
     page.text(
-        "Each cell is a number of pairs that hold and a distance of the two ends; the darker, the more frames. Nothing of \
-         this was shown to the autoencoder, which sees only contact maps.",
+        "Each cell is a number of pairs that hold and a distance of the two ends; the darker, the more frames. Nobody \
+         told the autoencoder of them: it sees contact maps.",
     );
     page.charts(&[map("Driven by outliers", &driven_landscape), map("Plain molecular dynamics", &plain_landscape)]);
     write_whole(&options.out, page.html().as_bytes())
