@@ -4,8 +4,9 @@
 use super::run::{resume, run};
 use crate::arguments::{Arguments, DemoArguments, Verb};
 use crate::failure::{Exit, Failure};
+use crate::print;
 use crate::replay::{self, Standing};
-use crate::{print, verbs};
+
 use clap::Parser;
 use serde_json::Value;
 use std::io::IsTerminal;
@@ -247,9 +248,11 @@ fn show(into: &Path, exemplar: &Exemplar) -> Result<(), Failure> {
     }
     let page = into.join("results/report.html");
     let account = into.join("run.html");
-    if let Verb::Report(arguments) = parsed(&["report", "--html", "run.html"])? {
-        verbs::report::report(Some(into), &arguments)?;
-    }
+    // What a report prints is on its page too.
+    let program = std::env::current_exe().map_err(Failure::Launch)?;
+    let mut report = Command::new(program);
+    report.arg("-C").arg(into).args(["report", "--html", "run.html"]).stdout(Stdio::null()).stderr(Stdio::null());
+    report.status().map_err(Failure::Launch)?;
     print::note(&format!(
         "\nWhat to look at next:\n\
          \x20 {}    the result\n\
