@@ -53,6 +53,17 @@ tasks:
     run: "echo waiting for {n}; while [ ! -e ROOT/gate-{n} ]; do sleep 0.05; done; echo through; touch {o}"
 """
 
+TUNING = """
+workflow: tuning
+tasks:
+  search:
+    search: {trials: 24, parallel: 2, minimize: loss, seed: 2, space: {lr: "log(1e-5, 1e-1)", layers: "int(1, 8)", optimizer: [adam, sgd]}}
+    run: |
+      [ {trial} != 5 ] || exit 3
+      awk -v lr={lr} -v l={layers} 'BEGIN { b = (log(lr) / log(10) + 3) ^ 2 / 5 + (l - 5) ^ 2 / 30; \\
+        for (s = 1; s <= 9; s++) printf "{\\"step\\": %d, \\"loss\\": %.4f}\\n", s, b + 1 / s; printf "{\\"loss\\": %.4f}\\n", b }'
+"""
+
 MANY = """
 workflow: many
 params: {n: 5000}
@@ -250,7 +261,7 @@ def weight(page, url):
 
 
 def looks(trial, browser, url):
-    pages = ["", "runs/galaxy-1", "runs/galaxy-1/timeline", "runs/galaxy-1/usage", "runs/galaxy-1/jobs", "runs/galaxy-1/data", "runs/galaxy-1/site", "runs/galaxy-1/advice", "compare?run=galaxy-1&run=many-1"]
+    pages = ["", "runs/galaxy-1", "runs/galaxy-1/timeline", "runs/galaxy-1/usage", "runs/galaxy-1/jobs", "runs/galaxy-1/data", "runs/galaxy-1/site", "runs/galaxy-1/advice", "runs/tuning-1/search", "compare?run=galaxy-1&run=many-1"]
     job = None
     for name, width, scheme in [("phone", 390, "light"), ("phone-small", 340, "dark"), ("wide", 1280, "dark")]:
         context = browser.new_context(viewport={"width": width, "height": 844}, color_scheme=scheme)
@@ -273,6 +284,21 @@ def looks(trial, browser, url):
         other = page.evaluate("getComputedStyle(document.body).backgroundColor")
         assert other != background, "the button for day and night does nothing"
         context.close()
+
+
+def searched(trial, page, url):
+    page.goto(url)
+    page.get_by_role("link", name="tuning-1").first.click()
+    page.get_by_role("link", name="Search").click()
+    for title in ["History", "How trials learned", "What mattered", "Slices", "Parameters together", "Trials"]:
+        page.get_by_role("heading", name=title, exact=True).wait_for()
+    dots = page.locator("figure svg .dot").count()
+    assert dots > 23, f"only {dots} dots are drawn"
+    page.get_by_role("table", name="Trials").get_by_role("link").first.click()
+    page.get_by_text("attempt").first.wait_for()
+    page.goto(f"{url}runs/galaxy-1")
+    page.get_by_role("link", name="Advice").wait_for()
+    assert page.get_by_role("link", name="Search").count() == 0, "a run without a search has its tab"
 
 
 def guarded(trial, browser):
@@ -306,11 +332,16 @@ def main():
         (trial.project / "workflow.yaml").write_text(WORKFLOW)
         (trial.project / "gated.yaml").write_text(GATED.replace("ROOT", str(trial.project)))
         (trial.project / "many.yaml").write_text(MANY)
+        (trial.project / "tuning.yaml").write_text(TUNING)
         assert trial.run("run").returncode == 1, "one of its tasks fails"
         counts = [("many-1", 10_000)] + ([("many-2", 100_000)] if arguments.large else [])
         for _, count in counts:
             said = trial.run("simulate", "many.yaml", "-p", f"n={count // 2}", "--cpus", "640", "--nodes", "40", "--jitter", "0.5")
             assert said.returncode == 0, said.stderr
+        said = trial.run("run", "tuning.yaml")
+        assert said.returncode == 0, said.stderr
+        # The store has all of it: what is measured here is the page.
+        trial.run("runs")
         url = trial.serve()
         with sync_playwright() as playwright:
             browser = playwright.chromium.launch(executable_path=arguments.chromium, args=["--no-sandbox"])
@@ -324,6 +355,7 @@ def main():
                 for run, count in counts:
                     many(trial, page, url, run, count)
                 lives(trial, page, url)
+                searched(trial, page, url)
                 page.goto(f"{url}compare?run=galaxy-1&run=many-1")
                 page.get_by_text("Mean time of a task").wait_for()
             except Exception:
@@ -338,7 +370,7 @@ def main():
             browser.close()
         assert not trial.errors, "the browser's console says: " + "; ".join(trial.errors)
         print("no error in the browser's console")
-        print("test result: ok. 8 passed; 0 failed; the page in a browser")
+        print("test result: ok. 9 passed; 0 failed; the page in a browser")
     finally:
         trial.end()
 

@@ -65,7 +65,7 @@ impl Chart<'_> {
         if self.capacity > 0.0 {
             self.capacity(&mut svg, FRAME.y(self.capacity, top), wide, beyond);
         }
-        self.time_axis(&mut svg, until, &x);
+        self.time_axis(&mut svg, until);
         FRAME.end(&mut svg, self.what);
         svg
     }
@@ -95,25 +95,12 @@ impl Chart<'_> {
         (0..columns).map(sum).fold(0.0, f64::max)
     }
 
-    fn time_axis(&self, svg: &mut String, until: f64, x: &dyn Fn(f64) -> f64) {
-        let bottom = FRAME.ground();
+    fn time_axis(&self, svg: &mut String, until: f64) {
         let (unit, name) = time_unit(until);
-        for tick in ticks(until / unit, 8) {
-            let at = x(tick * unit);
-            let _ = writeln!(
-                svg,
-                "<path class=\"axis\" d=\"M{at:.1} {bottom}v5\"/><text class=\"tick\" x=\"{at:.1}\" y=\"{:.1}\" \
-                 text-anchor=\"middle\">{}</text>",
-                bottom + 18.0,
-                number(tick)
-            );
-        }
-        let _ = writeln!(
-            svg,
-            "<text class=\"title\" x=\"{:.1}\" y=\"{:.1}\" text-anchor=\"middle\">time since the start ({name})</text>",
-            FRAME.left + FRAME.wide() / 2.0,
-            FRAME.height - 8.0
-        );
+        let place = |tick: f64| if until > 0.0 { tick * unit / until } else { 0.0 };
+        let ticks: Vec<(f64, String)> =
+            ticks(until / unit, 8).into_iter().map(|tick| (place(tick), number(tick))).collect();
+        FRAME.below(svg, &ticks, &format!("time since the start ({name})"));
     }
 }
 

@@ -63,6 +63,8 @@ pub fn csv(document: &Document) -> Vec<CsvFile> {
         files.push(scenario_jobs(document));
     }
     files.extend(crate::efficiency::csv(document));
+    files.extend(crate::search::csv(document));
+    files.extend(crate::search::steps_csv(document));
     files
 }
 

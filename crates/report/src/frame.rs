@@ -39,13 +39,19 @@ impl Frame {
 
     /// The beginning, with words for those who cannot see it and the lines of the axis up to `most`.
     pub(crate) fn begin(&self, said: &str, most: f64) -> String {
+        let lines: Vec<(f64, String)> = ticks(most, 5).into_iter().map(|tick| (tick / most, number(tick))).collect();
+        self.begin_with(said, &lines)
+    }
+
+    /// The same, with these lines: how high they are, of 1, and what they mean.
+    pub(crate) fn begin_with(&self, said: &str, lines: &[(f64, String)]) -> String {
         let mut svg = format!(
             "<div class=\"wide\"><svg class=\"chart\" viewBox=\"0 0 {WIDTH} {}\" role=\"img\" aria-label=\"{}\">\n",
             self.height,
             escape(said)
         );
-        for tick in ticks(most, 5) {
-            let at = self.y(tick, most);
+        for (unit, word) in lines {
+            let at = self.y(*unit, 1.0);
             let _ = writeln!(
                 svg,
                 "<path class=\"grid\" d=\"M{} {at:.1}h{}\"/><text class=\"tick\" x=\"{:.1}\" y=\"{:.1}\" \
@@ -54,10 +60,32 @@ impl Frame {
                 self.wide(),
                 self.left - 8.0,
                 at + 4.0,
-                number(tick)
+                escape(word)
             );
         }
         svg
+    }
+
+    /// The axis below: where its ticks are, of 1, what they mean, and what it is.
+    pub(crate) fn below(&self, svg: &mut String, ticks: &[(f64, String)], what: &str) {
+        for (unit, word) in ticks {
+            let at = self.left + self.wide() * unit;
+            let _ = writeln!(
+                svg,
+                "<path class=\"axis\" d=\"M{at:.1} {}v5\"/><text class=\"tick\" x=\"{at:.1}\" y=\"{:.1}\" \
+                 text-anchor=\"middle\">{}</text>",
+                self.ground(),
+                self.ground() + 18.0,
+                escape(word)
+            );
+        }
+        let _ = writeln!(
+            svg,
+            "<text class=\"title\" x=\"{:.1}\" y=\"{:.1}\" text-anchor=\"middle\">{}</text>",
+            self.left + self.wide() / 2.0,
+            self.height - 8.0,
+            escape(what)
+        );
     }
 
     /// The end, with the axes and the title of the one for values.

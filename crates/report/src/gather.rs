@@ -8,7 +8,7 @@ use crate::kinds;
 use rustc_hash::FxHashMap;
 use std::time::Duration;
 use tulpar_core::event::Event;
-use tulpar_core::ids::{AttemptId, SetId};
+use tulpar_core::ids::{AttemptId, JobId, SetId};
 use tulpar_core::job::{Report, TransferKind, TransferReport, Usage};
 use tulpar_core::plan::{Graph, Plan};
 use tulpar_core::resources::Request;
@@ -96,6 +96,8 @@ pub struct Gathered {
     /// When tasks computed, and when files moved.
     computing: Vec<(u64, u64)>,
     moving: Vec<(u64, u64)>,
+    /// Of trials of searches: microseconds of all attempts, and of GPUs in thousandths.
+    pub(crate) trials: FxHashMap<JobId, (u64, u128)>,
 }
 
 impl Gathered {
@@ -109,6 +111,11 @@ impl Gathered {
             Event::Ended { attempt, report } => {
                 let Some((request, node, submitted)) = self.live.remove(attempt) else { return };
                 self.queued_us += report.started.since(submitted).as_micros() as u64;
+                if graph.trial(attempt.job).is_some() {
+                    let (wall_us, milli_gpu_us) = self.trials.entry(attempt.job).or_default();
+                    *wall_us += report.usage.wall_us;
+                    *milli_gpu_us += u128::from(crate::timeline::held(&request).1) * u128::from(report.usage.wall_us);
+                }
                 self.ended(graph, *attempt, &request, node, report);
             }
             _ => {}

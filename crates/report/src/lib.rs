@@ -20,6 +20,7 @@ mod ledger;
 pub mod live;
 mod markdown;
 mod scenario;
+mod search;
 mod spent;
 mod statistics;
 mod summary;
@@ -43,6 +44,10 @@ pub use kinds::Kinds;
 pub use ledger::Ledger;
 pub use markdown::markdown;
 pub use scenario::{Document, NamedRuns, Scenario, Spread};
+pub use search::{
+    Drawing, Goal, SearchReport, Took, TrialRow, best_first, drawings, search_line, search_lines, search_sentences,
+    searches,
+};
 pub use spent::{Rates, Spent};
 pub use statistics::{Period, Statistics, StatisticsFacts, StatisticsTable, statistics, tables as statistics_tables};
 pub use summary::{Measured, Occupation, RunFacts, RunReport, SetRow, Utilisation, compare, report};

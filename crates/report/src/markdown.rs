@@ -3,7 +3,7 @@
 use crate::io::tasks;
 use crate::scenario::Document;
 use crate::words::{self, Table};
-use crate::{efficiency, spent, tables};
+use crate::{efficiency, search, spent, tables};
 
 /// More rows than this nobody reads; the JSON has all of them.
 pub(crate) const MOST_ROWS: usize = 100;
@@ -30,6 +30,18 @@ pub fn markdown(document: &Document) -> String {
         text.push_str(&format!("# {}\n\n", plain(&run.facts.run)));
         for (name, value) in words::facts(run) {
             text.push_str(&format!("- {name}: {}\n", plain(&value)));
+        }
+        for found in &run.searches {
+            text.push_str(&format!(
+                "\n## Search: {}\n\n{}\n\n",
+                plain(&found.task),
+                search::search_sentences(found).join("\n")
+            ));
+            if let Some(best) = search::best(found) {
+                table(&mut text, &best);
+                text.push('\n');
+            }
+            long_table(&mut text, search::trials(found));
         }
         text.push_str("\n## Job level\n\n");
         long_table(&mut text, tables::job_level(run));

@@ -8,6 +8,7 @@ use crate::efficiency::{self, Efficiency};
 use crate::forecast::{Forecast, SEQUENTIAL};
 use crate::gather::Gathered;
 use crate::kinds::{self, Kinds};
+use crate::search::{self, SearchReport};
 use crate::spent::{self, Rates, Spent};
 use crate::timeline::{Occupied, SetTimes, Timeline, held};
 use serde::Serialize;
@@ -68,6 +69,8 @@ pub struct RunReport {
     pub characterisation: Characterisation,
     pub efficiency: Vec<Efficiency>,
     pub spent: Spent,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub searches: Vec<SearchReport>,
     pub occupation: Occupation,
 }
 
@@ -179,6 +182,7 @@ pub fn report(
         characterisation,
         efficiency: efficiency::efficiency(gathered),
         spent,
+        searches: search::searches(graph, gathered),
         occupation: Occupation { cpus, gpus, columns: Columns::new(&occupied, &kinds, until, MOST_COLUMNS) },
     }
 }

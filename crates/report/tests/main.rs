@@ -6,6 +6,7 @@ mod main {
     mod fixture;
     mod io;
     mod report;
+    mod search;
     mod statistics;
     mod timeline;
     mod traces;

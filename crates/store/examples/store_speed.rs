@@ -1,4 +1,4 @@
-//! How fast a journal is taken in. `cargo run --release -p tulpar-store --example store_speed [EVENTS]`
+//! How fast a journal is taken in, and how fast questions about all its jobs are answered. `cargo run --release -p tulpar-store --example store_speed [EVENTS]`
 
 use std::fs;
 use std::time::Instant;
@@ -7,7 +7,9 @@ use tulpar_core::ids::{AttemptId, Digest, JobId, NodeId};
 use tulpar_core::job::{Ending, OutputFile, Report, Usage};
 use tulpar_core::resources::Request;
 use tulpar_core::units::Timestamp;
-use tulpar_store::{JobNames, Store};
+use tulpar_store::{JobFilter, JobNames, JobSort, Store, StoreError};
+
+const RUN: &str = "speed-1";
 
 struct Names(u32);
 
@@ -27,7 +29,7 @@ impl JobNames for Names {
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let count: u32 = std::env::args().nth(1).map_or(Ok(1_000_000), |text| text.parse())?;
     let folder = tempfile::tempdir()?;
-    let run = folder.path().join("runs/speed-1");
+    let run = folder.path().join(format!("runs/{RUN}"));
     fs::create_dir_all(&run)?;
     let mut bytes = Vec::new();
     let mut seq = 0;
@@ -43,15 +45,36 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let synced = store.sync(&folder.path().join("runs"), &mut |_, _| Some(Box::new(Names(count.div_ceil(4)))))?;
     let took = started.elapsed().as_secs_f64();
     println!("{} events in {took:.1} s: {:.0} events/s", synced.events, synced.events as f64 / took);
-    for (what, ask) in [("run", 0), ("story", 1), ("sets", 2), ("sync, nothing new", 3)] {
-        let started = Instant::now();
-        match ask {
-            0 => drop(store.run("speed-1")?),
-            1 => drop(store.story("speed-1", JobId(count / 8))?),
-            2 => drop(store.sets("speed-1")?),
-            _ => drop(store.sync(&folder.path().join("runs"), &mut |_, _| None)?),
+    let page = |filter: JobFilter| JobFilter { limit: Some(50), ..filter };
+    let longest = page(JobFilter { sort: JobSort::Wall, descending: true, ..Default::default() });
+    let deep = JobFilter { offset: u64::from(count / 5), ..longest.clone() };
+    let nothing = page(JobFilter { contains: Some("nothing".into()), ..Default::default() });
+    let many = page(JobFilter { contains: Some("99".into()), sort: JobSort::Wall, ..Default::default() });
+    let both = |store: &Store, filter: &JobFilter| -> Result<u64, StoreError> {
+        Ok(store.count_jobs(RUN, filter)? + store.jobs(RUN, filter)?.len() as u64)
+    };
+    let questions: [(&str, &dyn Fn(&Store) -> Result<u64, StoreError>); 9] = [
+        ("run", &|store| Ok(store.run(RUN)?.events)),
+        ("story", &|store| Ok(store.story(RUN, JobId(count / 8))?.len() as u64)),
+        ("sets", &|store| Ok(store.sets(RUN)?.len() as u64)),
+        ("jobs, the longest of equals", &|store| both(store, &longest)),
+        ("the same, far down", &|store| both(store, &deep)),
+        ("jobs, a text that none has", &|store| both(store, &nothing)),
+        ("jobs, a text, sorted", &|store| both(store, &many)),
+        ("cells of all jobs", &|store| Ok(store.cells(RUN, None, 0)?.jobs.len() as u64)),
+        ("cells of the last events", &|store| {
+            Ok(store.cells(RUN, Some(u64::from(count) - 100), count / 4)?.jobs.len() as u64)
+        }),
+    ];
+    println!("{:<28} {:>10} {:>10}", "question", "first ms", "best ms");
+    for (what, ask) in questions {
+        let mut times = Vec::new();
+        for _ in 0..5 {
+            let started = Instant::now();
+            std::hint::black_box(ask(&store)?);
+            times.push(started.elapsed().as_secs_f64() * 1e3);
         }
-        println!("{what:<18} {:>8.2} ms", started.elapsed().as_secs_f64() * 1e3);
+        println!("{what:<28} {:>10.2} {:>10.2}", times[0], times.iter().copied().fold(f64::INFINITY, f64::min));
     }
     Ok(())
 }

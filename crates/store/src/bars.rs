@@ -3,7 +3,7 @@
 //! Of a long run they are kept in one piece, so that only what happened since has to be looked up.
 
 use crate::kept::Kept;
-use crate::page::{Placed, changed, parsed};
+use crate::page::{CHANGED, Placed, parsed};
 use crate::rows::signed;
 use crate::{Store, StoreError};
 use rusqlite::{Row, params};
@@ -69,11 +69,14 @@ impl Store {
     /// Every attempt that started; or, after an event, those of the jobs that later ones touched.
     pub fn bars(&self, run: &str, after: Option<u64>) -> Result<Bars, StoreError> {
         let (run, seq) = self.number_and_seq(run)?;
+        let which = match after {
+            Some(_) => format!("attempts.job IN ({CHANGED})"),
+            None => "?2 IS NULL".to_owned(),
+        };
         let query = format!(
             "SELECT attempts.job, n, started, ended, placement, host, ending, code, task_set \
-             FROM attempts JOIN jobs USING (run, job) WHERE run = ?1 AND started IS NOT NULL AND {} \
-             ORDER BY attempts.job, n",
-            changed("attempts.job", "")
+             FROM attempts JOIN jobs USING (run, job) WHERE run = ?1 AND started IS NOT NULL AND {which} \
+             ORDER BY attempts.job, n"
         );
         self.answer(|sql| {
             let mut bars = Bars { seq, ..Bars::default() };

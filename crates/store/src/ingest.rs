@@ -8,7 +8,7 @@
 use crate::lines::{Lines, tail};
 use crate::project::Changes;
 use crate::rows::{self, RunRow, signed};
-use crate::{JobNames, NamesOf, Store, StoreError};
+use crate::{JobNames, NamesOf, Store, StoreError, Told};
 use rusqlite::{Connection, TransactionBehavior, params};
 use std::collections::{BTreeMap, HashSet};
 use std::fs;
@@ -54,16 +54,27 @@ fn reading(path: &Path) -> impl FnOnce(io::Error) -> Trouble {
     move |cause| Trouble::Read(path, cause)
 }
 
-pub(crate) fn sync(store: &mut Store, runs: &Path, names: &mut NamesOf<'_>) -> Result<Synced, StoreError> {
+pub(crate) fn sync(
+    store: &mut Store,
+    runs: &Path,
+    names: &mut NamesOf<'_>,
+    told: &mut Told<'_>,
+) -> Result<Synced, StoreError> {
     let mut synced = Synced::default();
-    let outcome = sync_all(&mut store.connection, runs, names, &mut synced);
+    let outcome = sync_all(&mut store.connection, runs, names, told, &mut synced);
     outcome.map(|()| synced).map_err(|trouble| match trouble {
         Trouble::Sql(cause) => store.sql(cause),
         Trouble::Read(path, cause) => StoreError::Read { path, cause },
     })
 }
 
-fn sync_all(sql: &mut Connection, runs: &Path, names: &mut NamesOf<'_>, synced: &mut Synced) -> Result<(), Trouble> {
+fn sync_all(
+    sql: &mut Connection,
+    runs: &Path,
+    names: &mut NamesOf<'_>,
+    told: &mut Told<'_>,
+    synced: &mut Synced,
+) -> Result<(), Trouble> {
     let folders = run_folders(runs)?;
     forget(sql, &folders, synced)?;
     for (name, folder) in &folders {
@@ -77,7 +88,9 @@ fn sync_all(sql: &mut Connection, runs: &Path, names: &mut NamesOf<'_>, synced: 
             news: false,
             left: None,
         };
-        while ingest.portion(sql, names, synced)? {}
+        while ingest.portion(sql, names, synced)? {
+            told(name, taken_in(sql, name)?);
+        }
         synced.runs += u64::from(ingest.news);
     }
     Ok(())
@@ -122,6 +135,12 @@ fn forget(sql: &mut Connection, folders: &BTreeMap<String, PathBuf>, synced: &mu
         synced.forgotten += 1;
     }
     Ok(())
+}
+
+/// Bytes of a run's journal, records and samples that are in the tables.
+pub(crate) fn taken_in(sql: &Connection, name: &str) -> rusqlite::Result<u64> {
+    let there = rows::read_run(sql, name)?;
+    Ok(there.map_or(0, |run| offsets(&run).iter().sum::<i64>().unsigned_abs()))
 }
 
 fn length(path: &Path) -> i64 {

@@ -8,6 +8,7 @@
 mod answers;
 mod ask;
 mod bars;
+mod blocks;
 mod ingest;
 mod kept;
 mod lines;
@@ -18,6 +19,7 @@ mod schema;
 mod seen;
 mod studies;
 mod tallies;
+mod trials;
 mod usage;
 
 pub use answers::{
@@ -62,6 +64,9 @@ pub trait JobNames {
 /// the store does not know yet, so that following a run costs what is new of it.
 pub type NamesOf<'a> = dyn FnMut(&str, &Path) -> Option<Box<dyn JobNames>> + 'a;
 
+/// Told, after every portion of a run that is long, how many bytes of its files were taken in.
+pub type Told<'a> = dyn FnMut(&str, u64) + 'a;
+
 /// An open store. Several processes may have it open, to ask and to bring it up to date.
 #[derive(Debug)]
 pub struct Store {
@@ -78,7 +83,22 @@ impl Store {
 
     /// Takes in what the runs below this folder wrote since the last time.
     pub fn sync(&mut self, runs: &Path, names: &mut NamesOf<'_>) -> Result<Synced, StoreError> {
-        ingest::sync(self, runs, names)
+        self.sync_telling(runs, names, &mut |_, _| {})
+    }
+
+    /// The same, and says meanwhile how far it is.
+    pub fn sync_telling(
+        &mut self,
+        runs: &Path,
+        names: &mut NamesOf<'_>,
+        told: &mut Told<'_>,
+    ) -> Result<Synced, StoreError> {
+        ingest::sync(self, runs, names, told)
+    }
+
+    /// How many bytes of a run's journal, records and samples were taken in; 0 when it is not known.
+    pub fn taken_in(&self, run: &str) -> Result<u64, StoreError> {
+        self.answer(|sql| ingest::taken_in(sql, run))
     }
 
     /// Throws everything away and reads all journals again.

@@ -4,6 +4,7 @@
 //! while the run goes on.
 
 use crate::bars::Names;
+use crate::blocks;
 use crate::{Store, StoreError};
 use rusqlite::types::ValueRef;
 use rusqlite::{Row, params};
@@ -66,20 +67,20 @@ pub struct Cells {
 }
 
 /// One letter for a state: those of the table `jobs`, and `u` for what was reused.
-pub fn letter(state: &str, reused: bool) -> char {
+pub fn letter(state: &str, reused: bool) -> u8 {
     match state {
-        "done" if reused => 'u',
-        "waiting" => 'w',
-        "ready" => 'y',
-        "submitted" => 'q',
-        "running" => 'r',
-        "held" => 'h',
-        "backoff" => 'b',
-        "done" => 'd',
-        "failed" => 'f',
-        "skipped" => 's',
-        "cancelled" => 'c',
-        _ => '?',
+        "done" if reused => b'u',
+        "waiting" => b'w',
+        "ready" => b'y',
+        "submitted" => b'q',
+        "running" => b'r',
+        "held" => b'h',
+        "backoff" => b'b',
+        "done" => b'd',
+        "failed" => b'f',
+        "skipped" => b's',
+        "cancelled" => b'c',
+        _ => b'?',
     }
 }
 
@@ -107,22 +108,68 @@ impl Store {
     /// `known` on.
     pub fn cells(&self, run: &str, after: Option<u64>, known: u32) -> Result<Cells, StoreError> {
         let (run, seq) = self.number_and_seq(run)?;
+        let mut cells = Cells { seq, ..Cells::default() };
+        let mut names = Names::default();
+        match after {
+            None => self.every_cell(run, &mut cells, &mut names)?,
+            Some(after) => self.changed_cells(run, after, known, &mut cells, &mut names)?,
+        }
+        cells.names = names.list;
+        Ok(cells)
+    }
+
+    fn every_cell(&self, run: i64, cells: &mut Cells, names: &mut Names) -> Result<(), StoreError> {
+        self.answer(|sql| {
+            let mut statement = sql.prepare_cached(
+                "SELECT block, states, sets FROM job_states LEFT JOIN job_names USING (run, block) WHERE run = ?1 \
+                 ORDER BY block",
+            )?;
+            let mut rows = statement.query([run])?;
+            while let Some(row) = rows.next()? {
+                let first = row.get::<_, u32>(0)?.saturating_mul(blocks::JOBS);
+                let sets = blocks::sets_read(row.get_ref(2)?.as_str_or_null()?.unwrap_or_default());
+                let sets = sets.iter().flat_map(|(set, count)| {
+                    let place = names.place(set.as_deref());
+                    std::iter::repeat_n(place, *count as usize)
+                });
+                let mut sets: Vec<u32> = sets.collect();
+                let states = row.get_ref(1)?.as_str()?;
+                if sets.len() < states.len() {
+                    sets.resize(states.len(), names.place(None));
+                }
+                for ((job, letter), set) in (first..).zip(states.bytes()).zip(sets) {
+                    if letter != blocks::NOBODY {
+                        cells.jobs.push(job);
+                        cells.states.push(char::from(letter));
+                        cells.sets.push(set);
+                    }
+                }
+            }
+            Ok(())
+        })
+    }
+
+    fn changed_cells(
+        &self,
+        run: i64,
+        after: u64,
+        known: u32,
+        cells: &mut Cells,
+        names: &mut Names,
+    ) -> Result<(), StoreError> {
         let query = format!(
-            "SELECT job, state, reused_from IS NOT NULL, task_set FROM jobs WHERE run = ?1 AND {} ORDER BY job",
-            changed("job", "OR job >= ?3")
+            "SELECT job, state, reused_from IS NOT NULL, task_set FROM jobs WHERE run = ?1 AND job IN \
+             ({CHANGED} UNION SELECT job FROM jobs WHERE run = ?1 AND job >= ?3) ORDER BY job"
         );
         self.answer(|sql| {
-            let mut cells = Cells { seq, ..Cells::default() };
-            let mut names = Names::default();
             let mut statement = sql.prepare_cached(&query)?;
-            let mut rows = statement.query(params![run, after.map(signed), known])?;
+            let mut rows = statement.query(params![run, signed(after), known])?;
             while let Some(row) = rows.next()? {
                 cells.jobs.push(row.get(0)?);
-                cells.states.push(letter(row.get_ref(1)?.as_str()?, row.get(2)?));
+                cells.states.push(char::from(letter(row.get_ref(1)?.as_str()?, row.get(2)?)));
                 cells.sets.push(names.place(row.get_ref(3)?.as_str_or_null()?));
             }
-            cells.names = names.list;
-            Ok(cells)
+            Ok(())
         })
     }
 
@@ -149,10 +196,8 @@ impl Store {
     }
 }
 
-/// Jobs that an event after `?2` touched; all of them when that is NULL.
-pub(crate) fn changed(column: &str, or: &str) -> String {
-    format!("(?2 IS NULL OR {column} IN (SELECT job FROM events WHERE run = ?1 AND seq > ?2 AND job IS NOT NULL) {or})")
-}
+/// Jobs that an event after `?2` touched.
+pub(crate) const CHANGED: &str = "SELECT job FROM events WHERE run = ?1 AND seq > ?2 AND job IS NOT NULL";
 
 fn signed(value: u64) -> i64 {
     crate::rows::signed(value)
@@ -216,8 +261,8 @@ mod tests {
 
     #[test]
     fn every_state_has_a_letter_of_its_own() {
-        let letters: std::collections::BTreeSet<char> = STATES.iter().map(|state| letter(state, false)).collect();
+        let letters: std::collections::BTreeSet<u8> = STATES.iter().map(|state| letter(state, false)).collect();
         assert_eq!(letters.len(), STATES.len());
-        assert!(!letters.contains(&'?') && !letters.contains(&letter("done", true)));
+        assert!(!letters.contains(&b'?') && !letters.contains(&letter("done", true)));
     }
 }

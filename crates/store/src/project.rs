@@ -3,12 +3,15 @@
 //! The states are those of the engine's `apply`; nothing is decided here, only noted.
 
 use crate::JobNames;
+use crate::blocks::Blocks;
+use crate::page::letter;
 use crate::rows::{self, AttemptRow, JobRow, RunRow, signed};
 use crate::seen::{self, Looks};
 use crate::tallies::Tallies;
+use crate::trials::Trials;
 use rusqlite::{Connection, params};
 use std::collections::{HashMap, HashSet};
-use tulpar_core::event::{Blame, Event, Outcome, Placement, Stopping};
+use tulpar_core::event::{Because, Blame, Event, Outcome, Placement, Stopping};
 use tulpar_core::ids::{AttemptId, JobId};
 use tulpar_core::job::{Ending, OutputFile, Record, Sample, Usage};
 use tulpar_core::live::{LiveLine, Seen};
@@ -26,6 +29,8 @@ pub(crate) struct Changes<'a> {
     ended: Vec<(AttemptId, Usage)>,
     looks: Looks,
     tallies: Tallies,
+    blocks: Blocks,
+    trials: Trials,
     grafted: bool,
 }
 
@@ -40,6 +45,8 @@ impl<'a> Changes<'a> {
             ended: Vec::new(),
             looks: Looks::default(),
             tallies: Tallies::default(),
+            blocks: Blocks::default(),
+            trials: Trials::default(),
             grafted: false,
         }
     }
@@ -65,7 +72,8 @@ impl<'a> Changes<'a> {
                 row.key = key.map(|key| key.hex());
                 row.why = json(&reason);
             }
-            Event::Reused { job, key, run, outputs, .. } => {
+            Event::Reused { job, key, run, outputs, told } => {
+                self.trials.ended(self.sql, self.run.run, (job, at), told.as_deref(), true)?;
                 let row = self.enter(job, "done", at)?;
                 row.key = Some(key.hex());
                 row.reused_from = Some(run);
@@ -113,6 +121,7 @@ impl<'a> Changes<'a> {
                 for (number, transfer) in (0..).zip(transfers) {
                     rows::write_transfer(self.sql, self.run.run, (attempt.job.0, attempt.n, number), transfer)?;
                 }
+                self.trials.ended(self.sql, self.run.run, (attempt.job, at), report.told.as_deref(), well)?;
                 if well {
                     self.outputs(attempt.job, Some(attempt.n), &report.outputs)?;
                 }
@@ -120,17 +129,40 @@ impl<'a> Changes<'a> {
             Event::Retrying { job, .. } => drop(self.enter(job, "backoff", at)?),
             Event::Due { job } => drop(self.enter(job, "ready", at)?),
             Event::Failed { job, blame } => {
-                self.enter(job, "failed", at)?.blame = Some(match blame {
+                let blame = match blame {
                     Blame::Task => "task",
                     Blame::Resources => "resources",
                     Blame::Site => "site",
-                });
+                };
+                self.enter(job, "failed", at)?.blame = Some(blame);
+                self.trials.state(self.sql, self.run.run, (job, at), "failed", Some(blame))?;
             }
-            Event::Skipped { job, because } => self.enter(job, "skipped", at)?.because = json(&because),
-            Event::Cancelled { job } => drop(self.enter(job, "cancelled", at)?),
-            Event::Asked { .. } | Event::Added { .. } | Event::Reported { .. } | Event::Curtailed { .. } => {}
-            Event::Paused { job } => drop(self.enter(job, "backoff", at)?),
-            Event::Continued { job } => drop(self.enter(job, "ready", at)?),
+            Event::Skipped { job, because } => {
+                if because == Because::Pruned {
+                    self.trials.state(self.sql, self.run.run, (job, at), "pruned", None)?;
+                }
+                self.enter(job, "skipped", at)?.because = json(&because);
+            }
+            Event::Cancelled { job } => {
+                self.enter(job, "cancelled", at)?;
+                self.trials.state(self.sql, self.run.run, (job, at), "failed", Some("cancelled"))?;
+            }
+            Event::Asked { job, values, origin } => {
+                self.trials.asked(self.sql, self.run.run, (job, at), &values, &origin)?;
+            }
+            Event::Reported { job, step, value } => {
+                self.trials.step(self.sql, self.run.run, job, step, value)?;
+            }
+            // It has no job: what others ran is in their storage, and in the study.
+            Event::Added { .. } | Event::Curtailed { .. } => {}
+            Event::Paused { job } => {
+                self.enter(job, "backoff", at)?;
+                self.trials.state(self.sql, self.run.run, (job, at), "paused", None)?;
+            }
+            Event::Continued { job } => {
+                self.enter(job, "ready", at)?;
+                self.trials.state(self.sql, self.run.run, (job, at), "running", None)?;
+            }
             Event::Grafted { .. } => self.grafted = true,
             Event::Node { .. } | Event::Ordered { .. } => {}
             Event::Stopping { how } => {
@@ -271,8 +303,10 @@ impl<'a> Changes<'a> {
             if let (None, Some(names)) = (&row.name, names) {
                 row.name = names.name(JobId(*job));
                 row.task_set = names.set(JobId(*job));
+                self.blocks.text(self.sql, run, *job, row.task_set.as_deref(), row.name.as_deref())?;
             }
             rows::write_job(self.sql, run, *job, row)?;
+            self.blocks.state(self.sql, run, *job, letter(row.state, row.reused_from.is_some()))?;
             self.tallies.job(*job, row.counted.as_ref(), row.to_count());
         }
         let mut attempts: Vec<_> = std::mem::take(&mut self.attempts).into_iter().collect();
@@ -292,6 +326,8 @@ impl<'a> Changes<'a> {
         if complete && let Some(names) = names {
             self.add_waiting(names)?;
         }
+        self.blocks.write(self.sql, run)?;
+        self.trials.write(self.sql, run, names)?;
         self.tallies.write(self.sql, run)?;
         self.looks.write(self.sql, &mut self.run)?;
         rows::write_run(self.sql, &self.run)?;
@@ -304,8 +340,10 @@ impl<'a> Changes<'a> {
             "INSERT OR IGNORE INTO jobs (run, job, name, task_set, state) VALUES (?1, ?2, ?3, ?4, 'waiting')",
         )?;
         for job in self.run.jobs..names.count() {
-            let set = names.set(JobId(job));
-            if insert.execute(params![self.run.run, job, names.name(JobId(job)), set])? > 0 {
+            let (set, name) = (names.set(JobId(job)), names.name(JobId(job)));
+            if insert.execute(params![self.run.run, job, name, set])? > 0 {
+                self.blocks.state(self.sql, self.run.run, job, letter("waiting", false))?;
+                self.blocks.text(self.sql, self.run.run, job, set.as_deref(), name.as_deref())?;
                 let waits = rows::Counted { set: set.unwrap_or_default(), state: "waiting", reused: false };
                 self.tallies.job(job, None, waits);
             }

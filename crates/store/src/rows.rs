@@ -400,6 +400,8 @@ pub(crate) fn write_transfer(
 pub(crate) fn remove(sql: &Connection, run: i64) -> rusqlite::Result<()> {
     for table in [
         "jobs",
+        "job_states",
+        "job_names",
         "job_counts",
         "task_sets",
         "attempts",
@@ -407,6 +409,8 @@ pub(crate) fn remove(sql: &Connection, run: i64) -> rusqlite::Result<()> {
         "usage_over_time",
         "outputs",
         "transfers",
+        "trials",
+        "trial_steps",
         "events",
         "kept",
     ] {

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::time::Duration;
 
 /// Counted up whenever a table or the meaning of a column changes; an older store is then made anew.
-pub(crate) const VERSION: i64 = 3;
+pub(crate) const VERSION: i64 = 4;
 
 const TABLES: &str = "
 CREATE TABLE runs (
@@ -55,7 +55,20 @@ CREATE TABLE jobs (
 CREATE INDEX jobs_by_name ON jobs (run, name);
 CREATE INDEX jobs_by_state ON jobs
     (run, state, task_set, since, attempts, last_started, last_wall_us, last_cpu_us, last_peak_rss, name);
-CREATE INDEX jobs_by_wall ON jobs (run, last_wall_us);
+CREATE INDEX jobs_by_wall ON jobs (run, last_wall_us DESC, job);
+CREATE TABLE job_states (
+    run INTEGER NOT NULL,
+    block INTEGER NOT NULL,
+    states TEXT NOT NULL,
+    PRIMARY KEY (run, block)
+);
+CREATE TABLE job_names (
+    run INTEGER NOT NULL,
+    block INTEGER NOT NULL,
+    sets TEXT NOT NULL,
+    names TEXT NOT NULL,
+    PRIMARY KEY (run, block)
+);
 CREATE TABLE job_counts (
     run INTEGER NOT NULL,
     task_set TEXT NOT NULL,
@@ -178,6 +191,28 @@ CREATE TABLE transfers (
     wall_us INTEGER NOT NULL,
     retries INTEGER NOT NULL,
     PRIMARY KEY (run, job, n, number)
+) WITHOUT ROWID;
+CREATE TABLE trials (
+    run INTEGER NOT NULL,
+    job INTEGER NOT NULL,
+    task_set TEXT,
+    trial INTEGER,
+    origin TEXT,
+    state TEXT NOT NULL,
+    parameters TEXT,
+    said TEXT,
+    asked INTEGER NOT NULL,
+    ended INTEGER,
+    reason TEXT,
+    PRIMARY KEY (run, job)
+) WITHOUT ROWID;
+CREATE INDEX trials_by_set ON trials (run, task_set, trial);
+CREATE TABLE trial_steps (
+    run INTEGER NOT NULL,
+    job INTEGER NOT NULL,
+    step INTEGER NOT NULL,
+    value REAL NOT NULL,
+    PRIMARY KEY (run, job, step)
 ) WITHOUT ROWID;
 CREATE TABLE events (
     run INTEGER NOT NULL,

@@ -6,4 +6,6 @@ mod main {
     mod peer;
     mod questions;
     mod sync;
+    mod trials;
+    mod wide;
 }

@@ -8,6 +8,7 @@ use crate::chart::Chart;
 use crate::io::tasks;
 use crate::markdown::{MOST_ROWS, MOST_TRANSFERS};
 use crate::scenario::Document;
+use crate::search::{self, SearchReport};
 use crate::summary::RunReport;
 use crate::words::{self, Table};
 use crate::{efficiency, spent, tables};
@@ -105,6 +106,7 @@ fn section(html: &mut String, run: &RunReport) {
     }
     html.push_str("</dl>\n<h2>Occupation over time</h2>\n");
     occupation(html, run);
+    run.searches.iter().for_each(|found| searched(html, found));
     html.push_str("<h2>Job level</h2>\n");
     long_table(html, tables::job_level(run));
     html.push_str("<h2>Workflow level</h2>\n");
@@ -143,6 +145,23 @@ fn section(html: &mut String, run: &RunReport) {
     html.push_str("<p class=\"notes\">");
     html.push_str(&words::notes(run).iter().map(|note| escape(note)).collect::<Vec<_>>().join(" "));
     html.push_str("</p>\n</section>\n");
+}
+
+/// A search: what it found in words, its charts, its trials.
+fn searched(html: &mut String, found: &SearchReport) {
+    let _ = writeln!(html, "<h2>Search: {}</h2>", escape(&found.task));
+    for sentence in search::search_sentences(found) {
+        let _ = writeln!(html, "<p>{}</p>", escape(&sentence));
+    }
+    if let Some(best) = search::best(found) {
+        table(html, &best);
+    }
+    for drawing in search::drawings(found) {
+        let _ = writeln!(html, "<h3>{}</h3>\n{}", escape(&drawing.title), drawing.svg);
+        let _ = writeln!(html, "<p class=\"notes\">{}</p>", escape(&drawing.note));
+    }
+    html.push_str("<h3>Trials</h3>\n");
+    long_table(html, search::trials(found));
 }
 
 /// As many rows as people read, and how many there are beyond.

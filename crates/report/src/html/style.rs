@@ -1,7 +1,8 @@
 //! How the page looks: by day, by night, on a phone and on paper.
 //!
 //! The colours of kinds can be told apart by people who see red and green, or blue and yellow, alike: seven of Okabe
-//! and Ito, three of Tol; at night the dark ones are lighter.
+//! and Ito, three of Tol; at night the dark ones are lighter. Shades from good to bad are viridis, which
+//! a grey print keeps in order; at night they are turned round.
 
 pub(super) const STYLE: &str = "\
 :root {
@@ -9,11 +10,13 @@ pub(super) const STYLE: &str = "\
   --paper: #ffffff; --ink: #1d2329; --soft: #5b6670; --line: #d9dee3; --faint: #eef1f4; --wash: #f6f8fa;
   --k0: #0072b2; --k1: #e69f00; --k2: #009e73; --k3: #cc79a7; --k4: #56b4e9;
   --k5: #d55e00; --k6: #f0e442; --k7: #882255; --k8: #332288; --k9: #999933; --other: #9aa3ab;
+  --q0: #440154; --q1: #443a83; --q2: #31688e; --q3: #21908c; --q4: #35b779; --q5: #8fd744; --q6: #fde725;
 }
 @media (prefers-color-scheme: dark) {
   :root {
     --paper: #14181c; --ink: #e3e8ec; --soft: #9aa6b0; --line: #333c45; --faint: #242b32; --wash: #1b2127;
     --k0: #2079bd; --k4: #7fcdf5; --k7: #c2558c; --k8: #8a80e0; --k9: #b3b350; --other: #6f7a84;
+    --q0: #fde725; --q1: #8fd744; --q2: #35b779; --q3: #21908c; --q4: #31688e; --q5: #443a83; --q6: #440154;
   }
 }
 * { box-sizing: border-box; }
@@ -54,6 +57,21 @@ dd { margin: 0; overflow-wrap: anywhere; }
 .k4 { color: var(--k4); } .k5 { color: var(--k5); } .k6 { color: var(--k6); } .k7 { color: var(--k7); }
 .k8 { color: var(--k8); } .k9 { color: var(--k9); } .other { color: var(--other); }
 .fine { stroke: none; }
+.flat { fill: currentColor; }
+.dot { fill: currentColor; stroke: var(--paper); stroke-width: 0.8; }
+.over { fill: var(--paper); stroke: var(--ink); stroke-width: 1.1; }
+.cross { stroke: currentColor; stroke-width: 2; fill: none; }
+.ring { stroke: var(--ink); stroke-width: 1.6; fill: none; }
+.best { stroke: var(--k5); stroke-width: 1.8; fill: none; }
+.failed { stroke: var(--k7); stroke-width: 2.4; fill: none; }
+.curve { stroke: currentColor; stroke-width: 1.8; fill: none; }
+.rest { color: var(--other); stroke-width: 0.8; }
+.thread { stroke: currentColor; stroke-width: 1.1; fill: none; stroke-opacity: 0.75; }
+.strong { stroke-width: 3; stroke-opacity: 1; }
+.shade { fill: currentColor; }
+.halo-text { paint-order: stroke; stroke: var(--paper); stroke-width: 3px; }
+.q0 { color: var(--q0); } .q1 { color: var(--q1); } .q2 { color: var(--q2); } .q3 { color: var(--q3); }
+.q4 { color: var(--q4); } .q5 { color: var(--q5); } .q6 { color: var(--q6); }
 .wide { overflow-x: auto; }
 table { border-collapse: collapse; width: 100%; font-size: 14px; font-variant-numeric: tabular-nums; }
 th, td { padding: 6px 12px; text-align: left; border-bottom: 1px solid var(--line); font-weight: 400;
@@ -69,6 +87,7 @@ tbody th { font-weight: 550; white-space: normal; overflow-wrap: anywhere; min-w
     color-scheme: light;
     --paper: #ffffff; --ink: #1d2329; --soft: #5b6670; --line: #d9dee3; --faint: #eef1f4; --wash: #ffffff;
     --k0: #0072b2; --k4: #56b4e9; --k7: #882255; --k8: #332288; --k9: #999933; --other: #9aa3ab;
+    --q0: #440154; --q1: #443a83; --q2: #31688e; --q3: #21908c; --q4: #35b779; --q5: #8fd744; --q6: #fde725;
   }
   * { print-color-adjust: exact; -webkit-print-color-adjust: exact; }
   svg, tr { break-inside: avoid; }

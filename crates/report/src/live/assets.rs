@@ -32,6 +32,7 @@ const SCRIPTS: &[(&str, Asset)] = scripts![
     "chart.js",
     "task.js",
     "compare.js",
+    "search.js",
 ];
 
 const OTHERS: &[(&str, Asset)] = &[

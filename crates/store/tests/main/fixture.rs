@@ -7,7 +7,7 @@ use tempfile::TempDir;
 use tulpar_core::event::{Because, Blame, Event, Outcome, Placement, Reason, Share};
 use tulpar_core::ids::{AttemptId, Digest, JobId, NodeId};
 use tulpar_core::job::{
-    CommandLine, Ending, OutputFile, Record, Report, ScriptReport, TransferKind, TransferReport, Usage,
+    CommandLine, Ending, OutputFile, Record, Report, ScriptReport, Told, TransferKind, TransferReport, Usage,
 };
 use tulpar_core::journal_line;
 use tulpar_core::live::{LiveLine, Seen};
@@ -155,6 +155,21 @@ pub(crate) fn ended(job: u32, n: u32, ending: Ending, wall_us: u64, outputs: Vec
             told: None,
         }),
     }
+}
+
+/// A trial gets its parameters.
+pub(crate) fn asked(job: u32, values: &str) -> Event {
+    let origin = serde_json::from_str("\"sampled\"").unwrap();
+    Event::Asked { job: JobId(job), values: serde_json::from_str(values).unwrap(), origin }
+}
+
+/// A trial ended well, with this loss after these steps.
+pub(crate) fn told(job: u32, loss: f64, steps: &[(u64, f64)]) -> Event {
+    let mut event = ended(job, 1, Ending::Exit(0), 200, Vec::new());
+    if let Event::Ended { report, .. } = &mut event {
+        report.told = Some(Box::new(Told { values: [("loss".to_owned(), loss)].into(), steps: steps.to_vec() }));
+    }
+    event
 }
 
 /// It pulled from elsewhere, and pushed to somewhere that an older version did not note.

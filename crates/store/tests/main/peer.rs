@@ -1,6 +1,6 @@
 //! Python's own `sqlite3` reads the store and must say the same; `docs/store.md` must tell the truth.
 
-use super::fixture::{Runs, eventful, moved, record, started, submitted};
+use super::fixture::{Runs, asked, eventful, moved, record, started, submitted, told};
 use std::process::Command;
 
 #[test]
@@ -56,6 +56,7 @@ fn the_documented_tables_are_those_of_the_store_and_the_documented_queries_work(
     let runs = Runs::new();
     runs.write("galaxy-1", 1, &eventful("galaxy-1"));
     runs.write("galaxy-2", 1, &[started("galaxy-2"), submitted(0, 1), moved(0, 1)]);
+    runs.write("tuning-1", 1, &[started("tuning-1"), asked(0, r#"{"lr": 0.1}"#), submitted(0, 1), told(0, 0.5, &[])]);
     drop(runs.synced());
     let sql = rusqlite::Connection::open(runs.store_path()).unwrap();
     let text = include_str!("../../../../docs/store.md");

@@ -26,6 +26,8 @@ pub(super) struct RunFacts {
     pub(super) mode: String,
     pub(super) site: SiteFacts,
     pub(super) graph: SetGraph,
+    /// How many of its tasks are searches.
+    pub(super) searches: usize,
     /// The kind of each task set, by the set's name.
     kinds: HashMap<String, u32>,
 }
@@ -104,6 +106,7 @@ impl RunFacts {
                 all: plan.site.nodes.clone(),
             },
             graph,
+            searches: plan.workflow.tasks.iter().filter(|task| task.search().is_some()).count(),
             kinds,
         }
     }

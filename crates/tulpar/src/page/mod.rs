@@ -10,6 +10,7 @@ mod more;
 mod replays;
 mod reports;
 mod runs;
+mod search;
 mod task;
 mod timeline;
 mod watch;
@@ -51,6 +52,8 @@ enum Trouble {
     NotFound(String),
     #[error("{0}")]
     BadQuestion(String),
+    #[error("its journal is being read, {0} % so far; ask again in a moment")]
+    Reading(u8),
     #[error(transparent)]
     Failed(#[from] Failure),
 }
@@ -76,7 +79,7 @@ impl From<FolderError> for Trouble {
 type Given = Result<Answer, Trouble>;
 
 impl Page {
-    /// Opens the store, brings it up to date, and begins to follow what is written.
+    /// Opens the store, brings it up to date unless that takes long, and begins to follow what is written.
     pub(crate) fn open(project: Project, guard: Guard) -> Result<Arc<Page>, Failure> {
         let board = Arc::new(Board::new());
         let replays = Arc::new(Replays::new(project.clone()));
@@ -106,6 +109,11 @@ impl Page {
 
     fn give(&self, asked: &Asked) -> Given {
         let path: Vec<&str> = asked.path.iter().map(String::as_str).collect();
+        if let ["api", "runs", run, _, ..] = path.as_slice()
+            && let Some(percent) = self.board.line(run).and_then(|line| line.reading)
+        {
+            return Err(Trouble::Reading(percent));
+        }
         match path.as_slice() {
             [] | ["runs", ..] | ["compare"] => Ok(file(live::shell(), asked).with("Cache-Control", "no-cache")),
             ["assets", name] => match live::asset(name) {
@@ -122,6 +130,7 @@ impl Page {
             ["api", "runs", run, "left"] => self.left(run),
             ["api", "runs", run, "running"] => self.running(run),
             ["api", "runs", run, "report"] => self.report(run),
+            ["api", "runs", run, "search"] => self.search(run),
             ["api", "runs", run, "usage"] => self.usage(run),
             ["api", "runs", run, "nodes"] => self.nodes(run),
             ["api", "compare"] => self.compare(asked),
@@ -183,6 +192,7 @@ impl Trouble {
         let status = match self {
             Trouble::NotFound(_) => 404,
             Trouble::BadQuestion(_) => 400,
+            Trouble::Reading(_) => 503,
             Trouble::Failed(_) => 500,
         };
         let said = serde_json::to_vec(&Said { error: self.to_string() }).unwrap_or_default();

@@ -8,6 +8,7 @@ use crate::failure::Failure;
 use crate::replay::{self, Replayed};
 use serde::Serialize;
 use std::collections::BTreeMap;
+use std::io::Read;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, PoisonError, RwLock, RwLockReadGuard};
 use tulpar_core::engine::Engine;
@@ -20,7 +21,7 @@ use tulpar_store::JobNames;
 /// So many engines are kept.
 const MOST: usize = 4;
 /// A journal up to this size is read at once, in less time than somebody notices.
-const LARGE: u64 = 6 << 20;
+pub(super) const LARGE: u64 = 6 << 20;
 
 pub(super) struct Replays {
     project: Project,
@@ -143,6 +144,23 @@ impl Replays {
         };
         std::thread::Builder::new().name("page-read".into()).spawn(work).map_err(Failure::Launch)?;
         Ok(Look::Reading(Reading { read: 0 }))
+    }
+
+    /// Which part of a journal was read, by the length of its first lines; none before anybody began.
+    pub(super) fn share(&self, run: &str) -> Option<f64> {
+        let state = lock(&self.state);
+        if state.open.iter().any(|(open, _)| open == run) {
+            return Some(1.0);
+        }
+        let read = state.reading.get(run)?.load(Ordering::Relaxed);
+        drop(state);
+        let path = self.project.folder_of(run).journal();
+        let length = std::fs::metadata(&path).ok()?.len();
+        let mut beginning = Vec::new();
+        std::fs::File::open(&path).ok()?.take(64 << 10).read_to_end(&mut beginning).ok()?;
+        let lines = beginning.iter().filter(|byte| **byte == b'\n').count().max(1);
+        let all = length as f64 * lines as f64 / beginning.len().max(1) as f64;
+        Some((read as f64 / all.max(1.0)).min(1.0))
     }
 
     /// The run as its journal tells it now, however long that takes.

@@ -41,6 +41,9 @@ pub(super) struct RunLine {
     /// Lines of its journal that could not be read.
     #[serde(skip_serializing_if = "is_zero")]
     pub(super) bad_lines: u64,
+    /// Percent of its files that were read, while nothing can be said of it yet.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) reading: Option<u8>,
 }
 
 fn is_zero(number: &u64) -> bool {
@@ -73,6 +76,7 @@ impl RunLine {
             resumed: answer.map_or(0, |answer| answer.resumed),
             events: answer.map_or(0, |answer| answer.events),
             bad_lines: answer.map_or(0, |answer| answer.bad_lines),
+            reading: None,
         }
     }
 }
@@ -96,6 +100,7 @@ struct RunView<'a> {
     version: &'a str,
     mode: &'a str,
     site: &'a SiteFacts,
+    searches: usize,
     sets: Vec<SetView<'a>>,
     edges: &'a [(u32, u32)],
     /// What failed or is held, the latest first.
@@ -128,8 +133,17 @@ impl Page {
             folder: self.project.root().display().to_string(),
             version: env!("CARGO_PKG_VERSION"),
             now: replay::now(),
-            runs: self.board.lines(),
+            runs: self.board.lines().into_iter().map(|line| self.so_far(line)).collect(),
         }
+    }
+
+    /// With how much was read by now.
+    fn so_far(&self, mut line: RunLine) -> RunLine {
+        if line.reading == Some(0) {
+            let share = self.replays.share(&line.run).unwrap_or(0.0);
+            line.reading = Some((50.0 * share) as u8);
+        }
+        line
     }
 
     pub(super) fn run(&self, run: &str) -> Given {
@@ -137,8 +151,10 @@ impl Page {
         let facts = self.facts.of(&folder)?;
         self.prepare(&folder);
         let line = self.board.line(run).ok_or_else(|| Trouble::NotFound(format!("no run is called `{run}`")))?;
+        let line = self.so_far(line);
         let (summaries, (mut failures, all_failures)) = match line.events {
             0 => Default::default(),
+            _ if line.reading.is_some() => Default::default(),
             _ => self.stores.ask(|store| Ok((store.sets(run)?, failures_of(store, run)?)))?,
         };
         failures.iter_mut().for_each(|line| complete(line, &facts));
@@ -150,6 +166,7 @@ impl Page {
             version: &facts.version,
             mode: &facts.mode,
             site: &facts.site,
+            searches: facts.searches,
             sets: sets(&facts, &summaries),
             edges: &facts.graph.edges,
             failures,

@@ -49,6 +49,9 @@ struct StatusView {
     tasks: BTreeMap<&'static str, u32>,
     reused: u32,
     sets: Vec<SetView>,
+    /// How each search stands, in words.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    searches: Vec<String>,
     failed: Vec<FailedView>,
     /// Failed tasks that are not listed.
     #[serde(skip_serializing_if = "is_zero")]
@@ -241,6 +244,7 @@ fn view(replayed: &Replayed, used: &[Used], failures: &BTreeMap<JobId, String>) 
         tasks,
         reused: sets.iter().map(|set| set.reused).sum(),
         sets,
+        searches: tulpar_report::search_lines(engine.graph()),
         failed,
         more_failed,
         list: None,
@@ -331,6 +335,7 @@ fn show(view: &StatusView, tasks: bool) {
     }
     let total: u32 = view.tasks.values().sum();
     print::line(&format!("{}: {}", count(total as usize, "task"), parts.join(", ")));
+    view.searches.iter().for_each(|line| print::line(line));
     if let Some((left, least)) = view.left_seconds.zip(view.least_left_seconds) {
         let words = |seconds: f64| duration(Duration::from_secs_f64(seconds));
         print::line(&format!("about {} left, as its tasks go; no order needs less than {}", words(left), words(least)));

@@ -127,6 +127,9 @@ fn draw_head(frame: &mut Frame, area: Rect, app: &mut App, paint: &Paint) {
         let word = crate::view::state_word(*state, model.driven());
         words.push(Span::styled(format!("{} {} {word}", sign(*state), counts.of(*state)), paint.state(*state)));
     }
+    if let Some(line) = tulpar_report::search_lines(model.engine().graph()).first() {
+        words.push(Span::styled(format!("  {line}"), paint.bold()));
+    }
     let lines = vec![Line::from(parts), bar(app, area.width, paint), Line::from(words)];
     frame.render_widget(Paragraph::new(lines), area);
 }

@@ -183,6 +183,78 @@ fn of_a_long_run_everything_is_told_at_once_and_more_when_its_journal_was_read()
 }
 
 #[test]
+fn a_long_journal_that_the_store_does_not_have_is_read_while_the_page_answers() {
+    let scene = Scene::empty();
+    let long = vec!["n".repeat(200); 10].join("/");
+    let text =
+        "workflow: w\ntasks:\n  make:\n    for: {n: 1..3500}\n    out: {o: 'LONG-{n}'}\n    run: echo {n} > {o}\n";
+    scene.write("workflow.yaml", &text.replace("LONG", &long));
+    scene.tulpar("simulate --cpus 64 --nodes 2").done();
+    let served = Served::start(&scene, &[]);
+    let runs = std::iter::repeat_with(|| {
+        let (status, _, body) = served.get("/api/runs/w-1/jobs?limit=1", "");
+        let said: Value = serde_json::from_str(&body).unwrap();
+        match status {
+            503 => assert!(said["error"].as_str().unwrap().starts_with("its journal is being read, "), "{said}"),
+            status => assert_eq!((status, &said["total"]), (200, &3500.into()), "half of it is never told"),
+        }
+        served.json("/api/runs")
+    });
+    let whole = runs
+        .inspect(|runs| assert_eq!(runs["runs"][0]["run"], "w-1"))
+        .find(|runs| runs["runs"][0]["reading"].is_null());
+    assert_eq!(whole.unwrap()["runs"][0]["tasks"], 3500);
+    assert_eq!(served.json("/api/runs/w-1/cells")["states"].as_str().unwrap().len(), 3500);
+}
+
+#[test]
+fn a_search_is_shown_with_its_trials_and_its_charts_everywhere() {
+    let scene = Scene::new(
+        "\
+workflow: w
+tasks:
+  search:
+    search: {trials: 12, parallel: 2, minimize: loss, seed: 1, space: {x: 'float(0, 1)', mode: [a, b]}}
+    run: |
+      echo '{\"step\": 1, \"loss\": 2}'
+      echo '{\"step\": 2, \"loss\": {x}}'
+      echo '{\"loss\": {x}}'
+",
+    );
+    scene.tulpar("run").done();
+    let status = scene.tulpar("status").done().out;
+    let line = status
+        .lines()
+        .find(|line| line.starts_with("search: 12 of 12 trials, best loss 0."))
+        .unwrap_or_else(|| panic!("{status}"));
+    let report = scene.tulpar("report --json --csv tables").done().json();
+    let found = &report["runs"][0]["searches"][0];
+    let best = found["best"].as_u64().unwrap();
+    assert!(line.ends_with(&format!("(trial {best})")), "{line}");
+    assert_eq!(found["trials"].as_array().unwrap().len(), 12, "{found}");
+    assert_eq!(found["trials"][0]["steps"].as_array().unwrap().len(), 2, "{found}");
+    assert_eq!(scene.read("tables/trials.csv").lines().count(), 13);
+    assert_eq!(scene.read("tables/trial_steps.csv").lines().count(), 25);
+    scene.tulpar("report --html page.html").done();
+    let page = scene.read("page.html");
+    assert!(
+        page.contains("<h2>Search: search</h2>") && page.contains("<h3>What mattered</h3>"),
+        "no search in the page"
+    );
+    let served = Served::start(&scene, &[]);
+    assert_eq!(served.json("/api/runs/w-1")["searches"], 1);
+    let shown = served.json("/api/runs/w-1/search");
+    let titles: Vec<&str> = shown["searches"][0]["charts"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|chart| chart["title"].as_str().unwrap())
+        .collect();
+    assert_eq!(titles[..2], ["History", "How trials learned"], "{titles:?}");
+    assert_eq!(shown["searches"][0]["trials"][0]["trial"], best);
+}
+
+#[test]
 fn the_tasks_of_a_cluster_are_run_by_hand_one_after_another() {
     let scene = Scene::new(
         "\

@@ -2,16 +2,17 @@
 
 import { h, jobPath, link, replace, runPath, say } from './dom.js';
 import { api, get, now, repeating } from './server.js';
-import { BLAME, badge, bytes, counted, duration, ending, finished, legend, moment, number, plural, readingWords, shown, stack, stateName, STATES, took } from './words.js';
+import { BLAME, badge, bytes, counted, duration, ending, finished, legend, moment, number, plural, readingShare, readingWords, shown, stack, stateName, STATES, took } from './words.js';
 import { insideTable } from './runs.js';
 import { table } from './table.js';
 import { graph } from './graph.js';
 import { cells } from './cells.js';
 import { gantt } from './gantt.js';
 import { usage } from './chart.js';
+import { search } from './search.js';
 
-const TABS = [['', 'Overview'], ['timeline', 'Timeline'], ['usage', 'Usage'], ['jobs', 'Jobs'], ['data', 'Data'], ['site', 'Site'], ['advice', 'Advice']];
-const PARTS = { '': overview, timeline, usage: usagePart, jobs, data, site, advice };
+const TABS = [['', 'Overview'], ['timeline', 'Timeline'], ['usage', 'Usage'], ['jobs', 'Jobs'], ['search', 'Search'], ['data', 'Data'], ['site', 'Site'], ['advice', 'Advice']];
+const PARTS = { '': overview, timeline, usage: usagePart, jobs, search, data, site, advice };
 
 export function run(main, name, tab) {
   let seen = null;
@@ -32,7 +33,15 @@ export function run(main, name, tab) {
 
   function draw() {
     headline(head, seen, left);
-    replace(tabs, TABS.map(([path, title]) => h('a', { href: path ? runPath(name, path) : runPath(name), 'aria-current': path === tab ? 'page' : null }, title)));
+    if (seen.reading != null) {
+      part?.leave?.();
+      part = null;
+      replace(tabs);
+      replace(body, h('p', { class: 'soft', role: 'status' }, readingShare(seen)));
+      ask();
+      return;
+    }
+    replace(tabs, TABS.filter(([path]) => path !== 'search' || seen.searches > 0).map(([path, title]) => h('a', { href: path ? runPath(name, path) : runPath(name), 'aria-current': path === tab ? 'page' : null }, title)));
     if (partTab !== tab || !part) {
       part?.leave?.();
       body.replaceChildren();

@@ -2,7 +2,7 @@
 
 import { h, link, replace, runPath, say } from './dom.js';
 import { get, now, repeating } from './server.js';
-import { badge, counted, finished, number, plural, stack, started, stateName, took } from './words.js';
+import { badge, counted, finished, number, plural, readingShare, stack, started, stateName, took } from './words.js';
 import { table } from './table.js';
 
 const MOST = 4;
@@ -32,6 +32,7 @@ export function insideTable(runs) {
 export function runs(main) {
   let all = new Map();
   let folder = '';
+  let again = null;
   const chosen = new Set();
   const filter = h('input', { type: 'search', placeholder: 'filter by name or state', 'aria-label': 'Filter', oninput: draw });
   const together = h('button', { type: 'button', disabled: true, onclick: () => {
@@ -59,6 +60,7 @@ export function runs(main) {
   });
 
   function progress(run) {
+    if (run.reading != null) return h('span', { class: 'soft small' }, readingShare(run));
     const counts = counted(run.states, run.reused, run);
     const done = finished(counts);
     const share = run.tasks > 0 ? Math.floor((100 * done) / run.tasks) : 0;
@@ -90,6 +92,8 @@ export function runs(main) {
     folder = answer.folder;
     all = new Map(answer.runs.map((run) => [run.run, run]));
     draw();
+    const read = answer.runs.some((run) => run.reading != null);
+    if (read) again = setTimeout(ask, 1000);
   }, 0);
 
   // A clock for what runs, without asking.
@@ -114,6 +118,7 @@ export function runs(main) {
     },
     leave() {
       clearInterval(clock);
+      clearTimeout(again);
       ask.end();
       rows.leave();
     },

@@ -145,6 +145,9 @@ export const BLAME = {
 };
 
 // How far a long journal was read, of which something is wanted.
+// Of a run of which nothing can be said yet.
+export const readingShare = ({ reading }) => `its journal is being read: ${reading} % …`;
+
 export function readingWords({ reading, events }) {
   const share = events > 0 ? Math.min(100, Math.floor((100 * reading.read) / events)) : 0;
   return `reading the journal: ${share} % of ${plural(events, 'event')} …`;

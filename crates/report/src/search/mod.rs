@@ -1,0 +1,230 @@
+//! Searches of a run in figures: every trial, the best, how it came about, what mattered and what it cost.
+//!
+//! What parameters explain and what more trials would bring is `hpo`'s to say; here it is put beside what the
+//! trials took. How it looks is for the files beside this one.
+
+mod axis;
+mod charts;
+mod contour;
+mod marks;
+mod panels;
+mod parallel;
+mod words;
+
+pub use charts::{Drawing, drawings};
+pub(crate) use words::{best, csv, steps_csv, trials};
+pub use words::{best_first, search_line, search_lines, search_sentences};
+
+use crate::gather::Gathered;
+use axis::Axis;
+use serde::Serialize;
+use std::collections::BTreeMap;
+use tulpar_core::hpo::analysis::{self, Importance, Outlook};
+use tulpar_core::hpo::{Direction, Domain, State, Study, Trial, Value};
+use tulpar_core::ids::SetId;
+use tulpar_core::plan::Graph;
+
+/// One search of a run.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct SearchReport {
+    /// The entry under `tasks:`.
+    pub task: String,
+    pub objectives: Vec<Goal>,
+    /// How many trials it may have.
+    pub wanted: u32,
+    /// How many are in each state.
+    pub states: BTreeMap<&'static str, u32>,
+    /// The number of the best trial, counted from 1; with several objectives see `front`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub best: Option<u32>,
+    /// With several objectives: the trials that no other beats in all of them.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub front: Vec<u32>,
+    /// For the first objective, the most important first.
+    pub importances: Vec<Importance>,
+    /// What `more` further trials would likely bring.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub outlook: Option<Outlook>,
+    pub more: usize,
+    /// Of all attempts of all trials.
+    pub wall_seconds: f64,
+    pub gpu_hours: f64,
+    pub trials: Vec<TrialRow>,
+    /// For each objective, complete trials and their values.
+    #[serde(skip)]
+    pub(crate) progress: Vec<Vec<(u32, f64)>>,
+    #[serde(skip)]
+    pub(crate) axes: Vec<Axis>,
+}
+
+impl SearchReport {
+    /// The names of the parameters, in the order of the workflow.
+    pub fn parameters(&self) -> Vec<String> {
+        self.axes.iter().map(|axis| axis.name.clone()).collect()
+    }
+}
+
+/// A number that is to become small or large.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Goal {
+    pub name: String,
+    pub maximize: bool,
+}
+
+impl Goal {
+    /// Smaller is better.
+    pub(crate) fn loss(&self, value: f64) -> f64 {
+        if self.maximize { -value } else { value }
+    }
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct TrialRow {
+    /// Counted from 1, as `{trial}` is.
+    pub trial: u32,
+    /// The task that it is; none where somebody else ran it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub job: Option<u32>,
+    pub state: &'static str,
+    /// One for each objective, once it is complete.
+    pub values: Vec<f64>,
+    pub parameters: BTreeMap<String, Value>,
+    /// Of all its attempts.
+    pub seconds: f64,
+    pub gpu_hours: f64,
+    /// Numbers on the way, of the first objective, by step.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub steps: Vec<(u64, f64)>,
+    /// Why it failed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+    /// Constraints are kept.
+    #[serde(skip)]
+    pub(crate) feasible: bool,
+    #[serde(skip)]
+    pub(crate) point: Vec<Option<f64>>,
+}
+
+impl TrialRow {
+    /// The same without the numbers on the way.
+    pub fn without_steps(&self) -> Self {
+        TrialRow {
+            steps: Vec::new(),
+            values: self.values.clone(),
+            parameters: self.parameters.clone(),
+            reason: self.reason.clone(),
+            point: self.point.clone(),
+            ..*self
+        }
+    }
+
+    /// The first objective; of one that was ended early the last that it said.
+    pub(crate) fn value(&self) -> Option<f64> {
+        let said = self.values.first().copied().or_else(|| self.steps.last().map(|(_, value)| *value));
+        said.filter(|value| value.is_finite())
+    }
+
+    pub(crate) fn is_complete(&self) -> bool {
+        !self.values.is_empty()
+    }
+}
+
+/// The word of tables and of SQL.
+pub(crate) fn word(state: State) -> &'static str {
+    match state {
+        State::Running => "running",
+        State::Paused => "paused",
+        State::Complete => "complete",
+        State::Pruned => "pruned",
+        State::Failed => "failed",
+    }
+}
+
+/// The searches of a run, in the order of the workflow.
+pub fn searches(graph: &Graph, gathered: &Gathered) -> Vec<SearchReport> {
+    graph.searches().filter_map(|set| searched(graph, gathered, set)).collect()
+}
+
+fn searched(graph: &Graph, gathered: &Gathered, set: SetId) -> Option<SearchReport> {
+    let task = graph.plan().task(set);
+    let took = |number: u32| {
+        let job = graph.task_of_trial(set, number);
+        let (wall_us, milli_gpu_us) = job.and_then(|job| gathered.trials.get(&job)).copied().unwrap_or_default();
+        Took {
+            job: job.map(|job| job.0),
+            seconds: crate::summary::seconds(wall_us),
+            gpu_hours: milli_gpu_us as f64 / 3.6e12,
+        }
+    };
+    Some(SearchReport::new(&task.name, task.search()?.trials, graph.study(set)?, took))
+}
+
+/// What the attempts of a trial took together.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Took {
+    pub job: Option<u32>,
+    pub seconds: f64,
+    pub gpu_hours: f64,
+}
+
+impl SearchReport {
+    /// A study as it stands; `took` is asked for what each of its trials took, by their numbers from 0.
+    pub fn new(task: &str, wanted: u32, study: &Study, took: impl Fn(u32) -> Took) -> Self {
+        let goal = |one: &tulpar_core::hpo::Objective| Goal {
+            name: one.name.clone(),
+            maximize: one.direction == Direction::Maximize,
+        };
+        let objectives: Vec<Goal> = study.settings().objectives.iter().map(goal).collect();
+        let trials: Vec<TrialRow> = study.trials().iter().map(|trial| row(study, trial, took(trial.number))).collect();
+        let mut states = BTreeMap::new();
+        trials.iter().for_each(|trial| *states.entry(trial.state).or_insert(0) += 1);
+        let several = objectives.len() > 1;
+        let complete = trials.iter().filter(|trial| trial.is_complete()).count();
+        let more = (complete / 2).max(10);
+        let progress = (0..objectives.len()).map(|objective| {
+            let all = analysis::progress(study, objective);
+            all.into_iter().map(|one| (one.number + 1, one.value)).collect()
+        });
+        let front = if several { analysis::front(study) } else { Vec::new() };
+        SearchReport {
+            task: task.to_owned(),
+            wanted,
+            best: if several { None } else { study.best().map(|trial| trial.number + 1) },
+            front: front.into_iter().map(|number| number + 1).collect(),
+            importances: analysis::importances(study, 0),
+            outlook: analysis::outlook(study, more),
+            more,
+            wall_seconds: trials.iter().map(|trial| trial.seconds).sum(),
+            gpu_hours: trials.iter().map(|trial| trial.gpu_hours).sum(),
+            progress: progress.collect(),
+            axes: study.space().parameters().iter().map(|one| Axis::of_domain(&one.name, &one.domain)).collect(),
+            objectives,
+            states,
+            trials,
+        }
+    }
+}
+
+fn row(study: &Study, trial: &Trial, took: Took) -> TrialRow {
+    TrialRow {
+        trial: trial.number + 1,
+        job: took.job,
+        state: word(trial.state),
+        values: trial.values.clone(),
+        parameters: study.values(trial.number).unwrap_or_default(),
+        seconds: took.seconds,
+        gpu_hours: took.gpu_hours,
+        steps: trial.reports.clone(),
+        reason: trial.reason.clone(),
+        feasible: trial.is_feasible(),
+        point: trial.point.clone(),
+    }
+}
+
+/// For an axis: the names of choices, or nothing.
+fn choices(domain: &Domain) -> Vec<String> {
+    match domain {
+        Domain::Choice(values) => values.iter().map(ToString::to_string).collect(),
+        _ => Vec::new(),
+    }
+}

@@ -1,0 +1,200 @@
+//! Searches in words: the line of a status, the sentences of a report, and the tables of trials.
+
+use super::axis::figure;
+use super::{Goal, SearchReport, TrialRow};
+use crate::csv::{Csv, CsvFile, number};
+use crate::scenario::Document;
+use crate::words::{NONE, Table, long_seconds, percent, seconds};
+use tulpar_core::hpo::{State, Value};
+use tulpar_core::ids::SetId;
+use tulpar_core::plan::Graph;
+
+/// How each search of a run stands: `search: 17 of 50 trials, best loss 0.12 (trial 9)`.
+pub fn search_lines(graph: &Graph) -> Vec<String> {
+    graph.searches().filter_map(|set| search_line(graph, set)).collect()
+}
+
+/// The same for one task; none where it is no search.
+pub fn search_line(graph: &Graph, set: SetId) -> Option<String> {
+    let study = graph.study(set)?;
+    let task = graph.plan().task(set);
+    let mut line = format!("{}: {} of {} trials", task.name, study.ended().len(), task.search()?.trials);
+    for (state, word) in
+        [(State::Running, "running"), (State::Paused, "paused"), (State::Pruned, "pruned"), (State::Failed, "failed")]
+    {
+        let count = study.trials().iter().filter(|trial| trial.state == state).count();
+        if count > 0 {
+            line.push_str(&format!(", {count} {word}"));
+        }
+    }
+    let objectives = &study.settings().objectives;
+    if let [objective] = &objectives[..] {
+        if let Some(best) = study.best() {
+            let value = best.values.first().copied().unwrap_or(f64::NAN);
+            line.push_str(&format!(", best {} {} (trial {})", objective.name, figure(value), best.number + 1));
+        }
+    } else {
+        let front = tulpar_core::hpo::analysis::front(study).len();
+        let names: Vec<&str> = objectives.iter().map(|one| one.name.as_str()).collect();
+        if front > 0 {
+            let trials = if front == 1 { "1 trial is".to_owned() } else { format!("{front} trials are") };
+            line.push_str(&format!(", {trials} unbeaten in {}", names.join(", ")));
+        }
+    }
+    Some(line)
+}
+
+impl Goal {
+    fn words(&self) -> String {
+        format!("the {} {}", if self.maximize { "largest" } else { "smallest" }, self.name)
+    }
+}
+
+/// What is to be said before any chart.
+pub fn search_sentences(search: &SearchReport) -> Vec<String> {
+    let goals: Vec<String> = search.objectives.iter().map(Goal::words).collect();
+    let count = |state: &str| search.states.get(state).copied().unwrap_or(0);
+    let mut first = format!("Looked for {}: {} of {} trials ended", goals.join(" and "), ended(search), search.wanted);
+    let parts: Vec<String> = ["complete", "pruned", "failed", "paused", "running"]
+        .into_iter()
+        .filter(|state| count(state) > 0)
+        .map(|state| format!("{} {state}", count(state)))
+        .collect();
+    if !parts.is_empty() {
+        first.push_str(&format!(" ({})", parts.join(", ")));
+    }
+    first.push('.');
+    let mut all = vec![first];
+    if let Some(best) = search.best.and_then(|number| search.trials.get(number as usize - 1)) {
+        let value = best.values.first().copied().unwrap_or(f64::NAN);
+        all.push(format!("The best is trial {} with {} {}.", best.trial, search.objectives[0].name, figure(value)));
+    }
+    if !search.front.is_empty() {
+        let shown: Vec<String> = search.front.iter().take(20).map(ToString::to_string).collect();
+        let more = if search.front.len() > 20 { " …" } else { "" };
+        all.push(format!("No other trial beats these in every objective: {}{more}.", shown.join(", ")));
+    }
+    let gpus = if search.gpu_hours > 0.0 { format!(", {} GPU hours", figure(search.gpu_hours)) } else { String::new() };
+    all.push(format!("All trials together took {}{gpus}.", long_seconds(search.wall_seconds)));
+    if let Some(outlook) = &search.outlook {
+        let gain = match outlook.gain > 0.0 {
+            true => format!("; {} would become better by about {}", search.objectives[0].name, figure(outlook.gain)),
+            false => String::new(),
+        };
+        all.push(format!(
+            "{} more trials would likely bring {:.1} improvements, at least one with a chance of {}{gain}. That is a rule of thumb \
+             from how this search went.",
+            search.more,
+            outlook.improvements,
+            percent(outlook.chance)
+        ));
+    }
+    all
+}
+
+fn ended(search: &SearchReport) -> u32 {
+    ["complete", "pruned", "failed"].iter().filter_map(|state| search.states.get(state)).sum()
+}
+
+/// The parameters of the best trial.
+pub(crate) fn best(search: &SearchReport) -> Option<Table> {
+    let best = search.best.and_then(|number| search.trials.get(number as usize - 1))?;
+    let mut table = Table::new(&["parameter", "of the best trial"], 1);
+    table.rows.extend(best.parameters.iter().map(|(name, value)| vec![name.clone(), value.to_string()]));
+    Some(table)
+}
+
+/// As many digits as people compare.
+fn brief(value: &Value) -> String {
+    match value {
+        Value::Float(number) => {
+            let digits: f64 = format!("{number:.4e}").parse().unwrap_or(*number);
+            Value::Float(digits).to_string()
+        }
+        other => other.to_string(),
+    }
+}
+
+fn header(search: &SearchReport) -> Vec<String> {
+    let objectives = search.objectives.iter().map(|goal| goal.name.clone());
+    let parameters = search.axes.iter().map(|axis| axis.name.clone());
+    let head = ["trial", "state"].map(str::to_owned).into_iter();
+    head.chain(objectives).chain(parameters).chain(["time", "GPU hours"].map(str::to_owned)).collect()
+}
+
+/// All trials, the best first; those without a value of their own come last.
+pub fn best_first(search: &SearchReport) -> Vec<&TrialRow> {
+    let mut order: Vec<&TrialRow> = search.trials.iter().collect();
+    let loss = |trial: &TrialRow| match (search.objectives.first(), trial.is_complete(), trial.value()) {
+        (Some(goal), true, Some(value)) => goal.loss(value),
+        _ => f64::INFINITY,
+    };
+    order.sort_by(|one, other| loss(one).total_cmp(&loss(other)).then(one.trial.cmp(&other.trial)));
+    order
+}
+
+pub(crate) fn trials(search: &SearchReport) -> Table {
+    let mut table = Table::with(header(search), 2);
+    for trial in best_first(search) {
+        let values = (0..search.objectives.len())
+            .map(|place| trial.values.get(place).map_or(NONE.to_owned(), |value| figure(*value)));
+        let parameters = search.axes.iter().map(|axis| trial.parameters.get(&axis.name).map_or(NONE.to_owned(), brief));
+        let spent =
+            [seconds(trial.seconds), if trial.gpu_hours > 0.0 { figure(trial.gpu_hours) } else { NONE.to_owned() }];
+        let head = [trial.trial.to_string(), trial.state.to_owned()].into_iter();
+        table.rows.push(head.chain(values).chain(parameters).chain(spent).collect());
+    }
+    table
+}
+
+/// `trials.csv`: a line a trial; values and parameters as `name=value;…`, because searches differ in them.
+pub(crate) fn csv(document: &Document) -> Option<CsvFile> {
+    let head = ["run", "task", "trial", "state", "values", "parameters", "seconds", "gpu_hours", "reason"];
+    let mut csv = Csv::with(head.map(str::to_owned));
+    let mut any = false;
+    for (run, search) in searches(document) {
+        for trial in &search.trials {
+            any = true;
+            let values: Vec<String> = search
+                .objectives
+                .iter()
+                .zip(&trial.values)
+                .map(|(goal, value)| format!("{}={value}", goal.name))
+                .collect();
+            let parameters: Vec<String> =
+                trial.parameters.iter().map(|(name, value)| format!("{name}={value}")).collect();
+            csv.line([
+                run.to_owned(),
+                search.task.clone(),
+                trial.trial.to_string(),
+                trial.state.to_owned(),
+                values.join(";"),
+                parameters.join(";"),
+                number(Some(trial.seconds)),
+                number(Some(trial.gpu_hours)),
+                trial.reason.clone().unwrap_or_default(),
+            ]);
+        }
+    }
+    any.then(|| csv.finish("trials.csv"))
+}
+
+/// `trial_steps.csv`: the numbers on the way.
+pub(crate) fn steps_csv(document: &Document) -> Option<CsvFile> {
+    let mut csv = Csv::with(["run", "task", "trial", "step", "value"].map(str::to_owned));
+    let mut any = false;
+    for (run, search) in searches(document) {
+        for trial in &search.trials {
+            for (step, value) in &trial.steps {
+                any = true;
+                let trial = trial.trial.to_string();
+                csv.line([run.to_owned(), search.task.clone(), trial, step.to_string(), value.to_string()]);
+            }
+        }
+    }
+    any.then(|| csv.finish("trial_steps.csv"))
+}
+
+fn searches(document: &Document) -> impl Iterator<Item = (&str, &SearchReport)> {
+    document.runs.iter().flat_map(|run| run.searches.iter().map(|search| (run.facts.run.as_str(), search)))
+}

@@ -1,0 +1,126 @@
+//! Trials of searches, and the numbers that they said on the way: rows that follow the events about them.
+
+use crate::JobNames;
+use crate::rows::signed;
+use rusqlite::{Connection, OptionalExtension, params};
+use tulpar_core::ids::JobId;
+use tulpar_core::job::Told;
+
+/// Those of one run that events spoke of since they were last written.
+#[derive(Default)]
+pub(crate) struct Trials {
+    /// Not numbered yet: which task set they are of is known when the jobs are written.
+    new: Vec<u32>,
+    /// Whether the run has any; most runs have none, and then no event costs anything here.
+    any: Option<bool>,
+}
+
+impl Trials {
+    pub(crate) fn asked(
+        &mut self,
+        sql: &Connection,
+        run: i64,
+        (job, at): (JobId, i64),
+        parameters: &impl serde::Serialize,
+        origin: &impl serde::Serialize,
+    ) -> rusqlite::Result<()> {
+        let word = serde_json::to_value(origin).ok().and_then(|origin| origin.as_str().map(str::to_owned));
+        sql.prepare_cached(
+            "INSERT OR REPLACE INTO trials (run, job, origin, state, parameters, asked) VALUES (?1, ?2, ?3, 'running', ?4, ?5)",
+        )?
+        .execute(params![run, job.0, word, serde_json::to_string(parameters).ok(), at])?;
+        self.new.push(job.0);
+        self.any = Some(true);
+        Ok(())
+    }
+
+    /// A number on the way, for a step.
+    pub(crate) fn step(
+        &mut self,
+        sql: &Connection,
+        run: i64,
+        job: JobId,
+        step: u64,
+        value: f64,
+    ) -> rusqlite::Result<()> {
+        sql.prepare_cached("INSERT OR REPLACE INTO trial_steps (run, job, step, value) VALUES (?1, ?2, ?3, ?4)")?
+            .execute(params![run, job.0, signed(step), value])?;
+        Ok(())
+    }
+
+    /// An attempt of a job ended; `told` is what it said, if it is a trial. `well`: so did the job.
+    pub(crate) fn ended(
+        &mut self,
+        sql: &Connection,
+        run: i64,
+        (job, at): (JobId, i64),
+        told: Option<&Told>,
+        well: bool,
+    ) -> rusqlite::Result<()> {
+        if let Some(told) = told {
+            for (step, value) in &told.steps {
+                self.step(sql, run, job, *step, *value)?;
+            }
+            sql.prepare_cached("UPDATE trials SET said = ?3 WHERE run = ?1 AND job = ?2")?.execute(params![
+                run,
+                job.0,
+                serde_json::to_string(&told.values).ok()
+            ])?;
+        }
+        if well {
+            self.state(sql, run, (job, at), "complete", None)?;
+        }
+        Ok(())
+    }
+
+    /// A trial came into a state; nothing happens to a job that is no trial.
+    pub(crate) fn state(
+        &mut self,
+        sql: &Connection,
+        run: i64,
+        (job, at): (JobId, i64),
+        state: &str,
+        reason: Option<&str>,
+    ) -> rusqlite::Result<()> {
+        if !self.has_any(sql, run)? {
+            return Ok(());
+        }
+        let over = matches!(state, "complete" | "pruned" | "failed");
+        sql.prepare_cached(
+            "UPDATE trials SET state = ?3, ended = ?4, reason = ?5 WHERE run = ?1 AND job = ?2 AND state IN ('running', 'paused')",
+        )?
+        .execute(params![run, job.0, state, over.then_some(at), reason])?;
+        Ok(())
+    }
+
+    fn has_any(&mut self, sql: &Connection, run: i64) -> rusqlite::Result<bool> {
+        if let Some(any) = self.any {
+            return Ok(any);
+        }
+        let any = sql.prepare_cached("SELECT 1 FROM trials WHERE run = ?1 LIMIT 1")?.exists([run])?;
+        self.any = Some(any);
+        Ok(any)
+    }
+
+    /// Numbers those that are new, in the order in which they were asked for. After the jobs were written.
+    pub(crate) fn write(&mut self, sql: &Connection, run: i64, names: Option<&dyn JobNames>) -> rusqlite::Result<()> {
+        for job in std::mem::take(&mut self.new) {
+            let known = || {
+                sql.prepare_cached("SELECT task_set FROM jobs WHERE run = ?1 AND job = ?2")?
+                    .query_row(params![run, job], |row| row.get::<_, Option<String>>(0))
+                    .optional()
+            };
+            let set = match names.and_then(|names| names.set(JobId(job))) {
+                Some(set) => Some(set),
+                None => known()?.flatten(),
+            };
+            let set = set.unwrap_or_default();
+            sql.prepare_cached(
+                "UPDATE trials SET task_set = ?3, trial = 1 + (SELECT coalesce(max(trial), 0) FROM trials \
+                 WHERE run = ?1 AND task_set = ?3) WHERE run = ?1 AND job = ?2 AND trial IS NULL",
+            )?
+            .execute(params![run, job, set])?;
+        }
+        Ok(())
+    }
+}
