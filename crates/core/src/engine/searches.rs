@@ -23,7 +23,11 @@ impl Engine {
     /// Asks each search for its next trial, when none of its trials waits for room. True when something was recorded.
     pub(super) fn ask(&mut self, now: Timestamp, step: &mut Step) -> bool {
         let searches: Vec<SetId> = self.graph.searches().collect();
-        searches.into_iter().fold(false, |asked, set| self.ask_one(now, set, step) || asked)
+        let mut recorded = false;
+        for set in searches {
+            recorded |= self.ask_one(now, set, step);
+        }
+        recorded
     }
 
     fn ask_one(&mut self, now: Timestamp, set: SetId, step: &mut Step) -> bool {

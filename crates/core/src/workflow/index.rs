@@ -145,10 +145,10 @@ impl<'d> Index<'d> {
         if let Some(position) = head.outputs.iter().position(|other| other.name == output) {
             return Some(FileSource::Output { task: set, output: position as u32 });
         }
-        if head.searches {
-            if let Some(finding) = head.finding(output) {
-                return Some(FileSource::Search { task: set, finding });
-            }
+        if head.searches
+            && let Some(finding) = head.finding(output)
+        {
+            return Some(FileSource::Search { task: set, finding });
         }
         let names = || head.outputs.iter().map(|output| output.name.as_str());
         let diagnostic = Diagnostic::error(UNKNOWN_NAME, span, format!("the task `{task}` has no output `{output}`"))
