@@ -25,6 +25,8 @@ impl JobNames for Names {
     }
 }
 
+type Question<'a> = &'a dyn Fn(&Store) -> Result<u64, StoreError>;
+
 #[expect(clippy::print_stdout, reason = "printing figures is what this program is for")]
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let count: u32 = std::env::args().nth(1).map_or(Ok(1_000_000), |text| text.parse())?;
@@ -53,7 +55,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let both = |store: &Store, filter: &JobFilter| -> Result<u64, StoreError> {
         Ok(store.count_jobs(RUN, filter)? + store.jobs(RUN, filter)?.len() as u64)
     };
-    let questions: [(&str, &dyn Fn(&Store) -> Result<u64, StoreError>); 9] = [
+    let questions: [(&str, Question); 9] = [
         ("run", &|store| Ok(store.run(RUN)?.events)),
         ("story", &|store| Ok(store.story(RUN, JobId(count / 8))?.len() as u64)),
         ("sets", &|store| Ok(store.sets(RUN)?.len() as u64)),
