@@ -11,6 +11,7 @@ mod main {
     mod handing_over;
     mod harness;
     mod recorded;
+    mod searches;
     mod seen;
     mod slurm;
     mod submit_text;
