@@ -1,7 +1,11 @@
-//! The numbers that a trial of a search says: lines of JSON, in the file that `TULPAR_REPORT` names or on stdout.
+//! The numbers that a trial of a search says: lines of JSON, in the file that `TULPAR_REPORT` names or on stdout, or
+//! scalars for TensorBoard.
 //!
 //! `{"loss": 0.3}` is a number, `{"step": 4, "loss": 0.3}` one on the way. The last word counts.
 
+mod scalars;
+
+use scalars::Scalars;
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{BufRead, BufReader, Read, Seek, SeekFrom};
@@ -24,6 +28,14 @@ const LONGEST: usize = 1 << 16;
 pub(crate) fn read(folder: &Path, objectives: &[String]) -> Result<Told, Vec<String>> {
     let mut told = Told::default();
     let mut steps = BTreeMap::new();
+    for scalar in Scalars::default().news(&folder.join("work")) {
+        if objectives.first() == Some(&scalar.tag) && steps.len() < MOST_STEPS {
+            steps.insert(scalar.step, scalar.value);
+        }
+        if objectives.contains(&scalar.tag) {
+            told.values.insert(scalar.tag, scalar.value);
+        }
+    }
     for path in paths(folder) {
         if let Ok(file) = File::open(path) {
             listen(BufReader::new(file), objectives, &mut told, &mut steps);
@@ -74,6 +86,7 @@ fn on_the_way(said: &Said, objective: &str) -> Option<(u64, f64)> {
 #[derive(Default)]
 pub(crate) struct Hearing {
     files: [Followed; 2],
+    scalars: Scalars,
     heard: usize,
 }
 
@@ -96,6 +109,8 @@ impl Hearing {
             let _ =
                 followed.read(path, |line| news.extend(numbers(line).and_then(|said| on_the_way(&said, objective))));
         }
+        let scalars = self.scalars.news(&folder.join("work")).into_iter().filter(|scalar| scalar.tag == objective);
+        news.extend(scalars.map(|scalar| (scalar.step, scalar.value)));
         news.truncate(MOST_STEPS.saturating_sub(self.heard));
         self.heard += news.len();
         news

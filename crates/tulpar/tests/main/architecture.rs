@@ -7,7 +7,7 @@ use std::path::PathBuf;
 const EDGES: [(&str, &[&str]); 12] = [
     ("core", &["hpo"]),
     ("sim", &["core"]),
-    ("launch", &["core", "shim", "transfer"]),
+    ("launch", &["core", "shim", "trace", "transfer"]),
     ("exec", &["core", "launch", "transfer"]),
     ("store", &["core"]),
     ("report", &["core", "trace"]),
