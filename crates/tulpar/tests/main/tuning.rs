@@ -331,3 +331,33 @@ fn the_dashboard_of_optuna_opens_a_study() {
     );
     assert_eq!(seen, "tune [('Complete', [1.5]), ('Complete', [2.5]), ('Fail', None), ('Complete', [4.5])]\n");
 }
+
+#[test]
+fn a_program_that_writes_for_tensorboard_needs_to_say_nothing_else() {
+    if !python_with("tensorboard") {
+        return;
+    }
+    let scene = Scene::empty();
+    scene.write(
+        "train.py",
+        "import sys\n\
+         from tensorboard.compat.proto.event_pb2 import Event\n\
+         from tensorboard.compat.proto.summary_pb2 import Summary\n\
+         from tensorboard.summary.writer.event_file_writer import EventFileWriter\n\
+         writer = EventFileWriter('logs/run')\n\
+         for step in range(1, 4):\n    \
+             value = Summary.Value(tag='loss', simple_value=float(sys.argv[1]) / step)\n    \
+             writer.add_event(Event(step=step, summary=Summary(value=[value])))\n\
+         writer.close()\n",
+    );
+    let line = "tune --trials 2 --sampler grid --space 'x=int(6,12,step=6)' --minimize loss -- python3 train.py {x}";
+    scene.tulpar(line).done();
+    let trials = scene.tulpar("export --format trials").done().out;
+    let steps: Vec<serde_json::Value> =
+        trials.lines().map(|line| serde_json::from_str::<serde_json::Value>(line).unwrap()["steps"].clone()).collect();
+    assert_eq!(
+        steps,
+        [serde_json::json!([[1, 6.0], [2, 3.0], [3, 2.0]]), serde_json::json!([[1, 12.0], [2, 6.0], [3, 4.0]])],
+        "{trials}"
+    );
+}
