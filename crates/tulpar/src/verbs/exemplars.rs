@@ -6,7 +6,6 @@ use crate::arguments::{Arguments, DemoArguments, Verb};
 use crate::failure::{Exit, Failure};
 use crate::print;
 use crate::replay::{self, Standing};
-
 use clap::Parser;
 use serde_json::Value;
 use std::io::IsTerminal;
