@@ -289,7 +289,7 @@ def looks(trial, browser, url):
 def searched(trial, page, url):
     page.goto(url)
     page.get_by_role("link", name="tuning-1").first.click()
-    page.get_by_role("link", name="Search").click()
+    page.get_by_role("link", name="Search", exact=True).click()
     for title in ["History", "How trials learned", "What mattered", "Slices", "Parameters together", "Trials"]:
         page.get_by_role("heading", name=title, exact=True).wait_for()
     dots = page.locator("figure svg .dot").count()

@@ -223,11 +223,11 @@ pub(crate) fn infer<M: Module, E: Examples<M>>(examples: &E, options: &Infer) ->
     let network = models::load(examples.make(&options.computing, 0.0, &device), &options.model)?;
     let catalogue = examples.catalogue();
     let mut table = String::from("name,split,class,chance\n");
-    for split in 1..SPLITS.len() {
+    for (split, name) in SPLITS.iter().enumerate().skip(1) {
         let items = catalogue.of(split as u8);
         for (item, chance) in items.iter().zip(chances(examples, &network, &items, &device)) {
             let class = examples.classes()[usize::from(catalogue.labels[*item])];
-            table += &format!("{},{},{class},{chance:.6}\n", catalogue.names[*item], SPLITS[split]);
+            table += &format!("{},{},{class},{chance:.6}\n", catalogue.names[*item], name);
         }
     }
     write_whole(&options.out, table.as_bytes())

@@ -113,8 +113,9 @@ fn solved(mut matrix: [[f64; 3]; 3], mut right: [f64; 3]) -> [f64; 3] {
     for pivot in 0..3 {
         for row in pivot + 1..3 {
             let factor = matrix[row][pivot] / matrix[pivot][pivot];
-            for column in pivot..3 {
-                matrix[row][column] -= factor * matrix[pivot][column];
+            let above = matrix[pivot];
+            for (cell, above) in matrix[row].iter_mut().zip(above).skip(pivot) {
+                *cell -= factor * above;
             }
             right[row] -= factor * right[pivot];
         }

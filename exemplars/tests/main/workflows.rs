@@ -112,7 +112,9 @@ fn a_run_that_is_killed_while_it_trains_ends_with_the_same_model() {
     run(&whole, &tulpar, "run");
     let parts = exemplar("lung", "--count 30 --size 72", &[]);
     for begun in ["preprocess", "search", "train"] {
-        killed_when(&parts, &tulpar, |mut said| said.any(|line| line.starts_with("start") && line.contains(begun)));
+        killed_when(&parts, &tulpar, |mut said| {
+            Iterator::any(&mut said, |line| line.starts_with("start") && line.contains(begun))
+        });
     }
     killed_when(&parts, &tulpar, |_| wait_for("an epoch is kept", || kept(&parts.path().join(".tulpar/runs"))));
     run(&parts, &tulpar, "resume");
