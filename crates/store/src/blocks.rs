@@ -4,17 +4,21 @@
 //! It knows letters and places, not what they mean.
 
 use rusqlite::{Connection, OptionalExtension, params};
+use std::collections::BTreeMap;
 
 /// Jobs of one row: enough that a million are few rows, few enough that a change rewrites little.
 pub(crate) const JOBS: u32 = 4096;
 /// In the place of a job that has no row.
 pub(crate) const NOBODY: u8 = b'.';
 
-/// The block that is being changed; jobs come in their order, so that one at a time is enough.
+/// Blocks that are open at once: jobs start, run and end by turns, so that a few are changed again and again.
+const OPEN: usize = 64;
+
+/// The blocks that are being changed, by their number.
 #[derive(Default)]
 pub(crate) struct Blocks {
-    states: Option<(u32, Vec<u8>)>,
-    texts: Option<(u32, Texts)>,
+    states: BTreeMap<u32, Vec<u8>>,
+    texts: BTreeMap<u32, Texts>,
 }
 
 /// Names in small letters, and the task set of each.
@@ -43,15 +47,17 @@ fn put<T: Clone>(list: &mut Vec<T>, at: usize, value: T, filler: &T) {
 impl Blocks {
     pub(crate) fn state(&mut self, sql: &Connection, run: i64, job: u32, letter: u8) -> rusqlite::Result<()> {
         let (block, at) = place(job);
-        if self.states.as_ref().is_none_or(|(open, _)| *open != block) {
-            self.write(sql, run)?;
+        if !self.states.contains_key(&block) {
+            if self.states.len() >= OPEN {
+                self.write(sql, run)?;
+            }
             let there = sql
                 .prepare_cached("SELECT states FROM job_states WHERE run = ?1 AND block = ?2")?
                 .query_row(params![run, block], |row| row.get::<_, String>(0))
                 .optional()?;
-            self.states = Some((block, there.unwrap_or_default().into_bytes()));
+            self.states.insert(block, there.unwrap_or_default().into_bytes());
         }
-        if let Some((_, states)) = &mut self.states {
+        if let Some(states) = self.states.get_mut(&block) {
             put(states, at, letter, &NOBODY);
         }
         Ok(())
@@ -66,17 +72,19 @@ impl Blocks {
         name: Option<&str>,
     ) -> rusqlite::Result<()> {
         let (block, at) = place(job);
-        if self.texts.as_ref().is_none_or(|(open, _)| *open != block) {
-            self.write(sql, run)?;
+        if !self.texts.contains_key(&block) {
+            if self.texts.len() >= OPEN {
+                self.write(sql, run)?;
+            }
             let there = sql
                 .prepare_cached("SELECT sets, names FROM job_names WHERE run = ?1 AND block = ?2")?
                 .query_row(params![run, block], |row| {
                     Ok(Texts::read(row.get_ref(0)?.as_str()?, row.get_ref(1)?.as_str()?))
                 })
                 .optional()?;
-            self.texts = Some((block, there.unwrap_or_default()));
+            self.texts.insert(block, there.unwrap_or_default());
         }
-        if let Some((_, texts)) = &mut self.texts {
+        if let Some(texts) = self.texts.get_mut(&block) {
             put(&mut texts.names, at, plain(name.unwrap_or_default()), &String::new());
             put(&mut texts.sets, at, set.map(str::to_owned), &None);
         }
@@ -84,11 +92,11 @@ impl Blocks {
     }
 
     pub(crate) fn write(&mut self, sql: &Connection, run: i64) -> rusqlite::Result<()> {
-        if let Some((block, states)) = self.states.take() {
+        for (block, states) in std::mem::take(&mut self.states) {
             sql.prepare_cached("INSERT OR REPLACE INTO job_states (run, block, states) VALUES (?1, ?2, ?3)")?
                 .execute(params![run, block, String::from_utf8_lossy(&states)])?;
         }
-        if let Some((block, texts)) = self.texts.take() {
+        for (block, texts) in std::mem::take(&mut self.texts) {
             sql.prepare_cached("INSERT OR REPLACE INTO job_names (run, block, sets, names) VALUES (?1, ?2, ?3, ?4)")?
                 .execute(params![run, block, texts.sets_written(), texts.names.join("\n")])?;
         }
