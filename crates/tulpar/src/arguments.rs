@@ -8,7 +8,7 @@ use crate::reporting::{ExportArguments, ReportArguments, StatsArguments};
 use crate::scheduling::{SchedulingArguments, SeveralArguments};
 use crate::simulation::SimulateArguments;
 use crate::tuning::TuneArguments;
-use crate::verbs::{DrillArguments, Experiment, Io};
+use crate::verbs::{DemoArguments, DrillArguments, Experiment, Io};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use std::path::PathBuf;
 
@@ -157,31 +157,6 @@ pub(crate) struct SubWorkflowArguments {
     /// Options of Pegasus' planner
     #[arg(last = true)]
     pub(crate) options: Vec<String>,
-}
-
-#[derive(Debug, Args)]
-pub(crate) struct DemoArguments {
-    /// An exemplar of scientific machine learning, galaxy, lung, crisis or deepdrivemd, which is built first; or where to
-    /// put the small demo
-    /// (default: tulpar-demo in the current folder)
-    #[arg(value_name = "NAME|DIR")]
-    pub(crate) what: Option<PathBuf>,
-
-    /// Where to put an exemplar (default: tulpar-NAME in the current folder)
-    #[arg(value_name = "DIR")]
-    pub(crate) into: Option<PathBuf>,
-
-    /// The real data set of an exemplar, in its published layout, instead of a synthetic one
-    #[arg(long, value_name = "DIR")]
-    pub(crate) data: Option<PathBuf>,
-
-    /// How large the network of an exemplar is: small, which takes minutes, or full, as published
-    #[arg(long, value_name = "SCALE", value_parser = ["small", "full"])]
-    pub(crate) scale: Option<String>,
-
-    /// Where the programs of the exemplars are (default: the folder `exemplars` here or above)
-    #[arg(long, value_name = "DIR")]
-    pub(crate) exemplars: Option<PathBuf>,
 }
 
 /// Which workflow, with which parameters, for which site.

@@ -2,10 +2,10 @@
 
 use super::exemplars;
 use super::run::run;
-use crate::arguments::{Arguments, DemoArguments, Verb};
+use crate::arguments::{Arguments, Verb};
 use crate::failure::{Exit, Failure};
 use crate::print;
-use clap::Parser;
+use clap::{Args, Parser};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -17,6 +17,30 @@ const FILES: [(&str, &str); 6] = [
     ("programs/evaluate.awk", include_str!("../../demo/programs/evaluate.awk")),
     ("programs/report.awk", include_str!("../../demo/programs/report.awk")),
 ];
+
+#[derive(Debug, Args)]
+pub(crate) struct DemoArguments {
+    /// An exemplar of scientific machine learning, galaxy, lung, crisis or deepdrivemd, which is built first; or where to
+    /// put the small demo (default: tulpar-demo in the current folder)
+    #[arg(value_name = "NAME|DIR")]
+    pub(crate) what: Option<PathBuf>,
+
+    /// Where to put an exemplar (default: tulpar-NAME in the current folder)
+    #[arg(value_name = "DIR")]
+    pub(crate) into: Option<PathBuf>,
+
+    /// The real data set of an exemplar, in its published layout, instead of a synthetic one
+    #[arg(long, value_name = "DIR")]
+    pub(crate) data: Option<PathBuf>,
+
+    /// How large the network of an exemplar is: small, which takes minutes, or full, as published
+    #[arg(long, value_name = "SCALE", value_parser = ["small", "full"])]
+    pub(crate) scale: Option<String>,
+
+    /// Where the programs of the exemplars are (default: the folder `exemplars` here or above)
+    #[arg(long, value_name = "DIR")]
+    pub(crate) exemplars: Option<PathBuf>,
+}
 
 pub(crate) fn demo(folder: Option<&Path>, arguments: &DemoArguments) -> Result<ExitCode, Failure> {
     if let Some(exemplar) = arguments.what.as_deref().and_then(exemplars::exemplar) {

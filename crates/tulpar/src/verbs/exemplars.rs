@@ -1,8 +1,9 @@
 //! `tulpar demo galaxy` and its like: an exemplar workflow with its own program and data. It knows the exemplars by name;
 //! what their programs compute, it does not know.
 
+use super::demo::DemoArguments;
 use super::run::{resume, run};
-use crate::arguments::{Arguments, DemoArguments, Verb};
+use crate::arguments::{Arguments, Verb};
 use crate::failure::{Exit, Failure};
 use crate::print;
 use crate::replay::{self, Standing};

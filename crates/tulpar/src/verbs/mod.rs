@@ -41,6 +41,7 @@ mod together;
 mod transfer;
 mod tune;
 
+pub(crate) use demo::DemoArguments;
 pub(crate) use drill::DrillArguments;
 pub(crate) use experiment::Experiment;
 pub(crate) use io::Io;
