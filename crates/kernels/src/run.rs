@@ -68,7 +68,7 @@ pub fn run(workload: &Workload, dir: &Path, outputs: &Outputs, rank: Rank) -> Re
     }
     profile.close(&mut training.probe)?;
     let ended = clock.now();
-    training.tally.fold(&meter);
+    training.tally.fold(&meter, ended);
     let truth = Truth::new(workload, &meter, &training.tally, &training.stepped, (begun, ended));
     let path = outputs.truth();
     let text = serde_json::to_vec(&truth).map_err(|error| Error::io("write", &path)(error.into()))?;
@@ -165,7 +165,7 @@ impl Training<'_> {
             self.stepped.wait += waited - begun;
             self.stepped.checkpoint += ended - computed;
             if number % FOLD == FOLD - 1 {
-                self.tally.fold(&self.meter);
+                self.tally.fold(&self.meter, clock.now());
             }
         }
         Ok(())
@@ -186,7 +186,7 @@ impl Training<'_> {
 
     /// How long to compute so that I/O comes to its share of the time.
     fn until_share(&mut self, share: f64, from: u64) -> Duration {
-        self.tally.fold(&self.meter);
+        self.tally.fold(&self.meter, from);
         let wanted = (self.tally.io as f64 / share) as u64;
         Duration::from_nanos(wanted.saturating_sub(from - self.begun))
     }

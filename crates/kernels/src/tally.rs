@@ -24,11 +24,12 @@ impl Tally {
         self.compute.push(span);
     }
 
-    /// Folds everything that nothing under way can change any more.
-    pub(crate) fn fold(&mut self, meter: &Meter) {
+    /// Folds everything that nothing under way can change any more, up to `limit`: a step that computes since then has not
+    /// said so yet, and what was read meanwhile is hidden by it.
+    pub(crate) fn fold(&mut self, meter: &Meter, limit: u64) {
         let logs = meter.logs();
         // A call that begins after its log was looked at begins after this moment.
-        let mut until = meter.clock.now();
+        let mut until = meter.clock.now().min(limit);
         for log in &logs {
             let log = locked(log);
             until = log.since.into_iter().chain(log.making).fold(until, u64::min);
@@ -58,5 +59,27 @@ impl Direction {
         let other = std::mem::take(other);
         self.sizes.extend(&other.sizes);
         self.latencies.extend(&other.latencies);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Tally;
+    use crate::clock::Clock;
+    use crate::meter::{Meter, Probe, locked};
+
+    #[test]
+    fn what_is_read_while_a_step_computes_is_hidden_although_the_step_has_not_ended() {
+        let meter = Meter::new(Clock::start());
+        let begun = meter.clock.now();
+        let _probe = Probe::new(&meter);
+        locked(&meter.logs()[0]).io = vec![(begun - 30, begun - 20), (begun - 10, begun)];
+        let mut tally = Tally::default();
+        // A step computes since the middle of the second read, and how far I/O has come is asked meanwhile.
+        tally.fold(&meter, begun - 5);
+        assert_eq!((tally.io, tally.io_hidden), (15, 0));
+        tally.computed((begun - 5, begun + 7));
+        tally.fold(&meter, begun + 7);
+        assert_eq!((tally.io, tally.io_hidden, tally.computing), (20, 5, 12));
     }
 }

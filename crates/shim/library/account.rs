@@ -1,14 +1,13 @@
-//! What a call adds to an entry. The rules of the counters are Darshan's.
+//! Calls and the entries that they count in: which one, under its lock. How they count is said by the rules.
 
 use core::sync::atomic::Ordering;
 
 use crate::clock::ticks;
 use crate::files::{self, Descriptor, Entry, IGNORED};
-use crate::layout::{entry, segment};
-use crate::{active, lock, settings, store};
-
-pub(crate) const READ: usize = 0;
-pub(crate) const WRITE: usize = 1;
+use crate::layout::entry;
+pub(crate) use crate::rules::{READ, WRITE};
+use crate::rules::{Transfer, Words};
+use crate::{active, lock, rules, settings, store};
 
 /// The descriptor and the unit of its entry, if its calls count.
 #[inline(always)]
@@ -38,7 +37,8 @@ pub(crate) fn stream_of_interest(number: i32) -> Option<(&'static Descriptor, u3
     (unit != IGNORED).then_some((descriptor, unit))
 }
 
-/// One read or write of a file. `offset` is where a call says it reads; without, it goes on from where the last ended.
+/// One read or write of a file. `offset` is where a call says it reads; without, it goes on from where the last ended. A
+/// trace is counted by who reads it: the less a call does here, the less it changes what it measures.
 #[inline(always)]
 pub(crate) fn transfer<const WAY: usize>(
     (descriptor, unit): (&Descriptor, u32),
@@ -53,95 +53,9 @@ pub(crate) fn transfer<const WAY: usize>(
         descriptor.position.store(position + size, Ordering::Relaxed);
         position
     });
-    let mut entry = Entry::at(unit);
-    if !lock::acquire_quickly(entry.lock()) {
-        let Some(beside) = entry.beside() else { return };
-        entry = beside;
-    }
-    let misaligned = buffer & 7 != 0;
-    entry.add(entry::MEMORY_NOT_ALIGNED, u64::from(misaligned));
-    let alignment = entry.get(entry::FILE_ALIGNMENT);
-    entry.add(entry::FILE_NOT_ALIGNED, u64::from(offset & alignment.wrapping_sub(1) != 0));
-    let last = entry.get(entry::LAST_BYTE + WAY * entry::WAY);
-    entry.add(entry::SEQUENTIAL + WAY * entry::WAY, u64::from(offset > last));
-    entry.add(entry::CONSECUTIVE + WAY * entry::WAY, u64::from(offset == last + 1));
-    if offset > last + 1 && last != 0 {
-        common(entry, entry::STRIDES_AT, offset - last - 1);
-    }
-    let this = WAY as u64 + 1;
-    let before = entry.get(entry::LAST_OPERATION);
-    if before != this {
-        entry.add(entry::RW_SWITCHES, u64::from(before != 0));
-        entry.set(entry::LAST_OPERATION, this);
-    }
-    entry.add(entry::SIZES_AT + WAY * entry::WAY + bucket(size), 1);
-    common(entry, entry::ACCESSES_AT, size);
-    finish::<WAY>(entry, offset, size, start, end);
-    lock::release(entry.lock());
-    if settings::tracing() {
-        store::trace(u64::from(unit) | WAY as u64 * segment::WRITE, offset, size, start, end);
-    }
-}
-
-/// What reads and writes of descriptors and of streams have in common. The entry is locked.
-#[inline(always)]
-fn finish<const WAY: usize>(entry: Entry, offset: u64, size: u64, start: u64, end: u64) {
-    entry.add(entry::CALLS + WAY * entry::WAY, 1);
-    entry.add(entry::BYTES + WAY * entry::WAY, size);
-    let last = (offset + size).saturating_sub(1);
-    if last > entry.get(entry::MAX_BYTE + WAY * entry::WAY) {
-        entry.set(entry::MAX_BYTE + WAY * entry::WAY, last);
-    }
-    entry.set(entry::LAST_BYTE + WAY * entry::WAY, last);
-    let took = end.saturating_sub(start);
-    entry.add(entry::TIME + WAY * entry::WAY, took);
-    if took > entry.get(entry::MAX_TIME + WAY * entry::WAY) {
-        entry.set(entry::MAX_TIME + WAY * entry::WAY, took);
-        entry.set(entry::MAX_TIME_SIZE + WAY * entry::WAY, size);
-    }
-    if entry.get(entry::FIRST_START + WAY * entry::WAY) == 0 {
-        entry.set(entry::FIRST_START + WAY * entry::WAY, start);
-    }
-    entry.set(entry::LAST_END + WAY * entry::WAY, end);
-}
-
-/// Upper bounds of the buckets: 100, 1 K, 10 K, 100 K, 1 M, 4 M, 10 M, 100 M, 1 G.
-#[inline(always)]
-fn bucket(size: u64) -> usize {
-    if size <= 10_240 {
-        return usize::from(size > 100) + usize::from(size > 1024);
-    }
-    const LARGER: [u64; 6] = [102_400, 1_048_576, 4_194_304, 10_485_760, 104_857_600, 1_073_741_824];
-    LARGER.iter().fold(3, |bucket, bound| bucket + usize::from(size > *bound))
-}
-
-/// Counts a value among the few that are counted. One that was seen once only makes room for a new one.
-#[inline(always)]
-fn common(entry: Entry, at: usize, value: u64) {
-    if entry.get(at) == value && value != 0 {
-        return entry.add(at + 1, 1);
-    }
-    uncommon(entry, at, value);
-}
-
-#[inline(never)]
-fn uncommon(entry: Entry, at: usize, value: u64) {
-    if value == 0 {
-        return;
-    }
-    let mut free = None;
-    for place in (at..at + 2 * entry::COMMON).step_by(2) {
-        let count = entry.get(place + 1);
-        if count != 0 && entry.get(place) == value {
-            return entry.set(place + 1, count + 1);
-        }
-        if count == 0 && free.is_none_or(|(_, count)| count > 0) || count == 1 && free.is_none() {
-            free = Some((place, count));
-        }
-    }
-    if let Some((place, _)) = free {
-        entry.set(place, value);
-        entry.set(place + 1, 1);
+    let transfer = Transfer { offset, size, start, end, misaligned: buffer & 7 != 0 };
+    if !settings::tracing() || !store::trace::<WAY>(unit, &transfer) {
+        change(Entry::at(unit), |entry| rules::transfer::<WAY>(entry, &transfer));
     }
 }
 
@@ -151,7 +65,8 @@ pub(crate) fn stream<const WAY: usize>((descriptor, unit): (&Descriptor, u32), s
     let end = ticks();
     let position = descriptor.position.load(Ordering::Relaxed);
     descriptor.position.store(position + size, Ordering::Relaxed);
-    change(Entry::at(unit), |entry| finish::<WAY>(entry, position, size, start, end));
+    let transfer = Transfer { offset: position, size, start, end, misaligned: false };
+    change(Entry::at(unit), |entry| rules::any::<WAY>(entry, &transfer));
 }
 
 /// Does something to an entry under its lock.

@@ -91,5 +91,5 @@ pub(crate) fn thread() -> u64 {
     unsafe {
         core::arch::asm!("mrs {}, tpidr_el0", out(reg) pointer, options(nostack, pure, nomem))
     };
-    (pointer >> 6) & 0x7fff_ffff
+    (pointer >> 6) & 0x3fff_ffff
 }

@@ -5,6 +5,7 @@ use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering}
 
 use crate::layout::{UNIT, entry, header};
 use crate::path::Path;
+use crate::rules::Words;
 use crate::{lock, store, system};
 
 /// A descriptor that leads to no file, or to one that is left out.
@@ -53,28 +54,25 @@ pub(crate) fn known() -> impl Iterator<Item = (i32, &'static Descriptor)> {
 #[derive(Clone, Copy)]
 pub(crate) struct Entry(pub(crate) *mut u64);
 
-impl Entry {
+impl Words for Entry {
     #[inline(always)]
-    pub(crate) fn at(unit: u32) -> Entry {
-        // SAFETY: units are given out by the store alone, and stay mapped.
-        Entry(unsafe { store::FILES.base().add(unit as usize * UNIT).cast() })
-    }
-
-    #[inline(always)]
-    pub(crate) fn get(self, position: usize) -> u64 {
+    fn get(self, position: usize) -> u64 {
         // SAFETY: positions are those of the layout.
         unsafe { *self.0.add(position) }
     }
 
     #[inline(always)]
-    pub(crate) fn set(self, position: usize, value: u64) {
+    fn set(self, position: usize, value: u64) {
         // SAFETY: as above.
         unsafe { *self.0.add(position) = value }
     }
+}
 
+impl Entry {
     #[inline(always)]
-    pub(crate) fn add(self, position: usize, value: u64) {
-        self.set(position, self.get(position).wrapping_add(value));
+    pub(crate) fn at(unit: u32) -> Entry {
+        // SAFETY: units are given out by the store alone, and stay mapped.
+        Entry(unsafe { store::FILES.base().add(unit as usize * UNIT).cast() })
     }
 
     #[inline(always)]

@@ -2,7 +2,7 @@
 //! them: plain 64-bit words in the byte order of the machine, found by position.
 //!
 //! `<process>-<start>.files`: one page of header, then entries of whole 64-byte units. `<process>-<start>.segments`: five
-//! words a read or write, only while tracing.
+//! words a read or write, only while tracing; these are not counted in the entries.
 
 #![allow(dead_code, unreachable_pub)]
 
@@ -23,7 +23,7 @@ pub const SEGMENTS: &str = "segments";
 /// Words of the first page of a `.files` file.
 pub mod header {
     pub const MAGIC_NUMBER: u64 = u64::from_le_bytes(*b"tulpario");
-    pub const LAYOUT: u64 = 1;
+    pub const LAYOUT: u64 = 2;
     pub const BYTES: usize = 4096;
     /// NUL-terminated texts, as bytes from the start.
     pub const HOST_AT: usize = 512;
@@ -120,12 +120,14 @@ pub mod entry {
 /// Words of a segment.
 pub mod segment {
     positions! {
-        // Unit of the entry; bit 32 is set for a write; above it, which thread.
+        // Unit of the entry; bits for a write and for memory that was not aligned; above them, which thread.
         ENTRY OFFSET LENGTH START
         // Written last: 0 is a segment that was not finished.
         END
         WORDS
     }
     pub const WRITE: u64 = 1 << 32;
+    pub const MISALIGNED: u64 = 1 << 33;
+    pub const THREAD_AT: u32 = 34;
     pub const BYTES: usize = WORDS * 8;
 }

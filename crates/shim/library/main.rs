@@ -14,6 +14,7 @@ mod hooks;
 mod layout;
 mod lock;
 mod path;
+mod rules;
 mod settings;
 mod store;
 mod symbol;

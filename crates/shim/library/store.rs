@@ -6,6 +6,7 @@
 use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 
 use crate::layout::{UNIT, header, segment};
+use crate::rules::{Transfer, WRITE};
 use crate::{clock, lock, settings, system};
 
 const STEP: usize = 64 * 1024;
@@ -272,21 +273,25 @@ pub(crate) fn allocate(units: usize) -> u32 {
     (at / UNIT) as u32
 }
 
-/// Keeps one read or write.
+/// Keeps one read or write; whether there was room for it.
 #[inline(always)]
-pub(crate) fn trace(entry: u64, offset: u64, length: u64, start: u64, end: u64) {
+pub(crate) fn trace<const WAY: usize>(unit: u32, transfer: &Transfer) -> bool {
     let index = word(header::SEGMENTS_USED).fetch_add(1, Ordering::Relaxed) as usize;
     if !SEGMENTS.has((index + 1) * segment::BYTES) {
-        return lose(header::SEGMENTS_LOST);
+        lose(header::SEGMENTS_LOST);
+        return false;
     }
+    let way = if WAY == WRITE { segment::WRITE } else { 0 };
+    let aligned = if transfer.misaligned { segment::MISALIGNED } else { 0 };
     // SAFETY: the place is mapped, and this call alone has it.
     unsafe {
         let words = SEGMENTS.base().add(index * segment::BYTES).cast::<AtomicU64>();
         let put = |position: usize, value: u64| (*words.add(position)).store(value, Ordering::Relaxed);
-        put(segment::ENTRY, entry | clock::thread() << 33);
-        put(segment::OFFSET, offset);
-        put(segment::LENGTH, length);
-        put(segment::START, start);
-        (*words.add(segment::END)).store(end, Ordering::Release);
+        put(segment::ENTRY, u64::from(unit) | way | aligned | clock::thread() << segment::THREAD_AT);
+        put(segment::OFFSET, transfer.offset);
+        put(segment::LENGTH, transfer.size);
+        put(segment::START, transfer.start);
+        (*words.add(segment::END)).store(transfer.end, Ordering::Release);
     }
+    true
 }

@@ -10,6 +10,8 @@ mod merge;
 mod process;
 mod program;
 mod recording;
+#[path = "../library/rules.rs"]
+mod rules;
 mod run;
 
 pub use darshan::{Darshan, Logs};

@@ -189,7 +189,7 @@ fn survey(
     let mut units = Vec::new();
     let mut seen = HashSet::new();
     let mut twice = HashSet::new();
-    process.entries(|entry| {
+    process.counted(|entry| {
         if entry.kind == entry::UNSEEN {
             unseen.insert(String::from_utf8_lossy(entry.name).into_owned());
         } else if entry.is_used() {
@@ -228,7 +228,12 @@ fn write_names(writer: &mut Writer<BufWriter<File>>, ranks: &[Rank]) -> io::Resu
         let mut fresh = Vec::new();
         let read = rank.process.entries(|entry| {
             let id = number(entry.name);
-            if entry.kind != entry::UNSEEN && entry.is_used() && known.insert(id) {
+            // What only a trace tells of was found by the first pass.
+            let is_used = match entry.kind {
+                entry::POSIX => rank.units.binary_search_by_key(&entry.unit, |(unit, _)| *unit).is_ok(),
+                kind => kind != entry::UNSEEN && entry.is_used(),
+            };
+            if is_used && known.insert(id) {
                 fresh.push((id, entry.name.to_vec()));
             }
             Ok(())
@@ -252,7 +257,7 @@ fn write_records<W: io::Write>(region: &mut Region<'_, W>, kind: u64, rank: i64,
         };
         region.record(&record)
     };
-    of.process.entries(|entry: &Entry<'_>| {
+    let visit = |entry: &Entry<'_>| {
         if entry.kind != kind || !entry.is_used() {
             return Ok(());
         }
@@ -265,7 +270,13 @@ fn write_records<W: io::Write>(region: &mut Region<'_, W>, kind: u64, rank: i64,
             None => drop(waiting.insert(id, *entry.words)),
         }
         Ok(())
-    })?;
+    };
+    // Streams are in no trace.
+    if kind == entry::POSIX {
+        of.process.counted(visit)?
+    } else {
+        of.process.entries(visit)?
+    };
     waiting.iter().try_for_each(|(id, words)| put(*id, words))
 }
 
@@ -461,18 +472,18 @@ fn write_traces<W: io::Write>(region: &mut Region<'_, W>, rank: i64, of: &Rank) 
     // Writes before reads, each by their starts.
     order.sort_unstable_by_key(|(id, index)| {
         let segment = &segments[*index as usize];
-        (*id, !segment.is_write, segment.start, *index)
+        (*id, !segment.is_write, segment.transfer.start, *index)
     });
     for group in order.chunk_by(|one, other| one.0 == other.0) {
         let writes = group.iter().filter(|(_, index)| segments[*index as usize].is_write).count() as u64;
         region.trace(group[0].0, rank, &of.process.host, writes, group.len() as u64 - writes)?;
         region.segments(group.iter().map(|(_, index)| {
-            let segment = &segments[*index as usize];
+            let transfer = &segments[*index as usize].transfer;
             Segment {
-                offset: segment.offset as i64,
-                length: segment.length as i64,
-                start: of.clock.seconds(segment.start),
-                end: of.clock.seconds(segment.end),
+                offset: transfer.offset as i64,
+                length: transfer.size as i64,
+                start: of.clock.seconds(transfer.start),
+                end: of.clock.seconds(transfer.end),
                 thread: 0,
             }
         }))?;

@@ -1,11 +1,13 @@
 //! What one process left: its header, its entries in one pass, its segments. A process may have been killed at any
 //! moment, so that everything is checked against what the files hold.
 
+use std::cell::Cell;
 use std::fs::File;
 use std::io::{self, BufReader, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 
 use crate::layout::{self, UNIT, entry, header, segment};
+use crate::rules::{self, READ, Transfer, WRITE, Words};
 
 /// The words of a header and its texts.
 pub(crate) struct Process {
@@ -47,10 +49,17 @@ impl Entry<'_> {
 pub(crate) struct Segment {
     pub(crate) unit: u32,
     pub(crate) is_write: bool,
-    pub(crate) offset: u64,
-    pub(crate) length: u64,
-    pub(crate) start: u64,
-    pub(crate) end: u64,
+    pub(crate) transfer: Transfer,
+}
+
+impl Words for &[Cell<u64>] {
+    fn get(self, position: usize) -> u64 {
+        self[position].get()
+    }
+
+    fn set(self, position: usize, value: u64) {
+        self[position].set(value);
+    }
 }
 
 fn word(bytes: &[u8], position: usize) -> u64 {
@@ -114,6 +123,27 @@ impl Process {
         Ok(())
     }
 
+    /// The same with what was traced, and so not counted by the process itself, counted now.
+    pub(crate) fn counted(&self, mut visit: impl FnMut(&Entry<'_>) -> io::Result<()>) -> io::Result<()> {
+        let mut segments = self.segments()?;
+        // Those of one entry stay in their order.
+        segments.sort_by_key(|segment| segment.unit);
+        self.entries(|entry| {
+            let first = segments.partition_point(|segment| segment.unit < entry.unit);
+            let own = segments[first..].iter().take_while(|segment| segment.unit == entry.unit);
+            let mut words = *entry.words;
+            let cells = Cell::from_mut(words.as_mut_slice()).as_slice_of_cells();
+            for segment in own {
+                if segment.is_write {
+                    rules::transfer::<WRITE>(cells, &segment.transfer);
+                } else {
+                    rules::transfer::<READ>(cells, &segment.transfer);
+                }
+            }
+            visit(&Entry { words: &words, ..*entry })
+        })
+    }
+
     /// All finished segments, in the order in which the calls ended.
     pub(crate) fn segments(&self) -> io::Result<Vec<Segment>> {
         let path = self.path.with_extension(layout::SEGMENTS);
@@ -137,10 +167,13 @@ impl Process {
                 segments.push(Segment {
                     unit: first as u32,
                     is_write: first & segment::WRITE != 0,
-                    offset: word(&bytes, segment::OFFSET),
-                    length: word(&bytes, segment::LENGTH),
-                    start: word(&bytes, segment::START),
-                    end,
+                    transfer: Transfer {
+                        offset: word(&bytes, segment::OFFSET),
+                        size: word(&bytes, segment::LENGTH),
+                        start: word(&bytes, segment::START),
+                        end,
+                        misaligned: first & segment::MISALIGNED != 0,
+                    },
                 });
             }
         }

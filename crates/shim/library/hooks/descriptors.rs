@@ -7,6 +7,7 @@ use super::{posix_entry, stdio_entry};
 use crate::clock::ticks;
 use crate::layout::entry;
 use crate::path::Path;
+use crate::rules::Words;
 use crate::symbol::hooks;
 use crate::system::AT_FDCWD;
 use crate::{account, active, files, store, system};

@@ -10,6 +10,7 @@ use crate::clock::ticks;
 use crate::files::Entry;
 use crate::layout::entry;
 use crate::path::{self, Path};
+use crate::rules::Words;
 use crate::symbol::{Symbol, hooks};
 use crate::system::AT_FDCWD;
 use crate::{active, files, store};

@@ -6,7 +6,6 @@ use tulpar_trace::darshan::Operation::{Read, Write};
 
 #[test]
 fn reads_writes_and_seeks_are_counted_by_file_with_darshans_rules() {
-    let place = Place::new();
     let source = r#"
         #define _GNU_SOURCE
         #include <fcntl.h>
@@ -44,39 +43,48 @@ fn reads_writes_and_seeks_are_counted_by_file_with_darshans_rules() {
             read(-1, buffer, 1);
             return 0;
         }"#;
-    std::fs::create_dir(place.path("sub")).unwrap();
-    let Some(recorded) = place.record_c(Mode::Trace, source) else { return };
-    assert_eq!(recorded.status.code(), Some(0));
-    let data = |counter: &str| recorded.sum("/data", &format!("POSIX_{counter}"));
-    assert_eq!((data("OPENS"), data("READS"), data("SEEKS"), data("STATS"), data("MMAPS")), (1, 7, 1, 1, 1));
-    assert_eq!(data("BYTES_READ"), 1000 + 1000 + 50 + 50 + 10_000 + 30);
-    assert_eq!((data("MAX_BYTE_READ"), data("CONSEC_READS"), data("SEQ_READS")), (99_999, 2, 4));
-    let sizes = ["0_100", "100_1K", "1K_10K", "10K_100K"].map(|range| data(&format!("SIZE_READ_{range}")));
-    assert_eq!(sizes, [4, 2, 1, 0]);
-    assert_eq!((data("ACCESS1_ACCESS"), data("ACCESS1_COUNT")), (1000, 2));
-    assert_eq!((data("ACCESS2_ACCESS"), data("ACCESS2_COUNT")), (50, 2));
-    let out = |counter: &str| recorded.sum("/out", &format!("POSIX_{counter}"));
-    assert_eq!((out("OPENS"), out("WRITES"), out("DUPS"), out("FSYNCS"), out("FDSYNCS")), (2, 4, 1, 1, 1));
-    assert_eq!((out("BYTES_WRITTEN"), out("MAX_BYTE_WRITTEN"), out("RENAME_SOURCES")), (8302, 12_297, 1));
-    assert_eq!(recorded.sum("/renamed", "POSIX_RENAME_TARGETS"), 1);
-    assert_eq!(recorded.sum("/renamed", "POSIX_STATS"), 1);
-    assert_eq!(
-        recorded.read.segments_of("/out"),
-        [(Write, 0, 4096), (Write, 8192, 4096), (Write, 4096, 100), (Write, 12_288, 10)]
-    );
-    assert_eq!(
-        recorded.read.segments_of("/data"),
-        [
-            (Read, 0, 1000),
-            (Read, 1000, 1000),
-            (Read, 4096, 50),
-            (Read, 0, 50),
-            (Read, 90_000, 10_000),
-            (Read, 100_000, 0),
-            (Read, 100, 30)
-        ]
-    );
-    assert_eq!((recorded.summary.reads, recorded.summary.writes, recorded.summary.segments), (7, 4, 11));
+    // As they happen, and from a trace afterwards.
+    for mode in [Mode::Count, Mode::Trace] {
+        let place = Place::new();
+        std::fs::create_dir(place.path("sub")).unwrap();
+        let Some(recorded) = place.record_c(mode, source) else { return };
+        assert_eq!(recorded.status.code(), Some(0));
+        let data = |counter: &str| recorded.sum("/data", &format!("POSIX_{counter}"));
+        assert_eq!((data("OPENS"), data("READS"), data("SEEKS"), data("STATS"), data("MMAPS")), (1, 7, 1, 1, 1));
+        assert_eq!(data("BYTES_READ"), 1000 + 1000 + 50 + 50 + 10_000 + 30);
+        assert_eq!((data("MAX_BYTE_READ"), data("CONSEC_READS"), data("SEQ_READS")), (99_999, 2, 4));
+        let sizes = ["0_100", "100_1K", "1K_10K", "10K_100K"].map(|range| data(&format!("SIZE_READ_{range}")));
+        assert_eq!(sizes, [4, 2, 1, 0]);
+        assert_eq!((data("ACCESS1_ACCESS"), data("ACCESS1_COUNT")), (1000, 2));
+        assert_eq!((data("ACCESS2_ACCESS"), data("ACCESS2_COUNT")), (50, 2));
+        let out = |counter: &str| recorded.sum("/out", &format!("POSIX_{counter}"));
+        assert_eq!((out("OPENS"), out("WRITES"), out("DUPS"), out("FSYNCS"), out("FDSYNCS")), (2, 4, 1, 1, 1));
+        assert_eq!((out("BYTES_WRITTEN"), out("MAX_BYTE_WRITTEN"), out("RENAME_SOURCES")), (8302, 12_297, 1));
+        assert_eq!(recorded.sum("/renamed", "POSIX_RENAME_TARGETS"), 1);
+        assert_eq!(recorded.sum("/renamed", "POSIX_STATS"), 1);
+        assert_eq!((recorded.summary.reads, recorded.summary.writes), (7, 4));
+        if mode == Mode::Count {
+            assert_eq!(recorded.summary.segments, 0);
+            continue;
+        }
+        assert_eq!(
+            recorded.read.segments_of("/out"),
+            [(Write, 0, 4096), (Write, 8192, 4096), (Write, 4096, 100), (Write, 12_288, 10)]
+        );
+        assert_eq!(
+            recorded.read.segments_of("/data"),
+            [
+                (Read, 0, 1000),
+                (Read, 1000, 1000),
+                (Read, 4096, 50),
+                (Read, 0, 50),
+                (Read, 90_000, 10_000),
+                (Read, 100_000, 0),
+                (Read, 100, 30)
+            ]
+        );
+        assert_eq!(recorded.summary.segments, 11);
+    }
 }
 
 #[test]
