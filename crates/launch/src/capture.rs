@@ -11,6 +11,11 @@ use crate::environment::Variables;
 /// In the sandbox, because a container sees nothing else that can be written to. Gone before outputs are looked for.
 const FOLDER: &str = ".tulpar-io";
 
+/// Several tasks that are one job leave one log.
+pub(crate) fn together(work: &Path) -> Capture {
+    Recording::begin(&work.join(FOLDER), Mode::Count, false).map_err(|error| error.to_string())
+}
+
 /// A recording that goes on, or why there is none.
 pub(crate) type Capture = Result<Recording, String>;
 
@@ -32,6 +37,12 @@ pub(crate) fn begin(spec: &JobSpec, work: &Path, variables: &mut Variables) -> O
         variables.insert(name.to_owned(), value.to_string_lossy().into_owned());
     }
     Some(Ok(recording))
+}
+
+/// Ends, and leaves what was recorded to the log of all tasks of a job.
+pub(crate) fn hand_over(capture: Capture, folder: &Path) -> IoRecord {
+    let ended = capture.and_then(|recording| recording.hand_over(folder).map_err(|error| error.to_string()));
+    IoRecord { problem: ended.err(), ..IoRecord::default() }
 }
 
 /// Ends, and leaves the log in the folder of the attempt.

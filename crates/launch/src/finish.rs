@@ -27,7 +27,10 @@ pub(crate) fn finish(shared: &Shared, mut running: Box<Running>, conclusions: &S
     }
     // Before outputs are looked for: it lies among them.
     if let Some(capture) = running.capture.take() {
-        running.io = Some(Box::new(crate::capture::finish(capture, &running.spec.command, &running.folder)));
+        running.io = Some(Box::new(match &shared.options.recordings {
+            Some(folder) => crate::capture::hand_over(capture, folder),
+            None => crate::capture::finish(capture, &running.spec.command, &running.folder),
+        }));
     }
     let mut ending = ending(&running);
     if running.spec.script.is_some() {
@@ -81,7 +84,8 @@ pub(crate) fn at_once(shared: &Shared, running: Running) -> Option<Running> {
 
 /// A script has collected its outputs itself, and knows better than its exit code how it ended.
 fn finish_script(shared: &Shared, mut running: Running, ending: Ending) {
-    let result = script::result(&running.folder.join("work"));
+    let mut result = script::result(&running.folder.join("work"));
+    running.io = result.as_mut().and_then(|result| result.io.take()).map(Box::new);
     match (ending, result) {
         (Ending::Exit(_), Some(result)) => {
             (running.input_files, running.input_bytes) = (result.input_files, result.input_bytes);

@@ -94,6 +94,8 @@ pub struct Options {
     pub around: Vec<String>,
     /// Inside a job: processes carry the mark of that job and write into its streams.
     pub inside: bool,
+    /// What is recorded of reads and writes is moved here, for a log of all tasks; without, each task has its log.
+    pub recordings: Option<PathBuf>,
     /// Outputs survive a power cut before they are reported. A worker goes without: whoever gets them makes them durable.
     pub durable: bool,
     /// Gets the records, each a line, before the end of its attempt is told; without, they go into the file.
@@ -120,6 +122,7 @@ impl Options {
             script: None,
             around: Vec::new(),
             inside: false,
+            recordings: None,
             durable: true,
             records: None,
             looks: None,

@@ -6,7 +6,7 @@ use crate::clock::ticks;
 use crate::files::{self, Descriptor, Entry, IGNORED};
 use crate::layout::entry;
 pub(crate) use crate::rules::{READ, WRITE};
-use crate::rules::{Transfer, Words};
+use crate::rules::{Time, Transfer, Words};
 use crate::{active, lock, rules, settings, store};
 
 /// The descriptor and the unit of its entry, if its calls count.
@@ -39,6 +39,8 @@ pub(crate) fn stream_of_interest(number: i32) -> Option<(&'static Descriptor, u3
 
 /// One read or write of a file. `offset` is where a call says it reads; without, it goes on from where the last ended. A
 /// trace is counted by who reads it: the less a call does here, the less it changes what it measures.
+///
+/// The time of a call is that of its caller: the clock is read before and after everything that is done here.
 #[inline(always)]
 pub(crate) fn transfer<const WAY: usize>(
     (descriptor, unit): (&Descriptor, u32),
@@ -47,26 +49,29 @@ pub(crate) fn transfer<const WAY: usize>(
     buffer: usize,
     start: u64,
 ) {
-    let end = ticks();
     let offset = offset.unwrap_or_else(|| {
         let position = descriptor.position.load(Ordering::Relaxed);
         descriptor.position.store(position + size, Ordering::Relaxed);
         position
     });
-    let transfer = Transfer { offset, size, start, end, misaligned: buffer & 7 != 0 };
-    if !settings::tracing() || !store::trace::<WAY>(unit, &transfer) {
-        change(Entry::at(unit), |entry| rules::transfer::<WAY>(entry, &transfer));
+    let transfer = Transfer { offset, size, misaligned: buffer & 7 != 0 };
+    if !settings::tracing() || !store::trace::<WAY>(unit, &transfer, start) {
+        change(Entry::at(unit), |entry| {
+            rules::transfer::<WAY>(entry, &transfer);
+            rules::time::<WAY>(entry, size, &Time { start, end: ticks() });
+        });
     }
 }
 
 /// One read or write of a stream.
 #[inline(always)]
 pub(crate) fn stream<const WAY: usize>((descriptor, unit): (&Descriptor, u32), size: u64, start: u64) {
-    let end = ticks();
     let position = descriptor.position.load(Ordering::Relaxed);
     descriptor.position.store(position + size, Ordering::Relaxed);
-    let transfer = Transfer { offset: position, size, start, end, misaligned: false };
-    change(Entry::at(unit), |entry| rules::any::<WAY>(entry, &transfer));
+    change(Entry::at(unit), |entry| {
+        rules::any::<WAY>(entry, &Transfer { offset: position, size, misaligned: false });
+        rules::time::<WAY>(entry, size, &Time { start, end: ticks() });
+    });
 }
 
 /// Does something to an entry under its lock.

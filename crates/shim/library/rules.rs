@@ -19,15 +19,20 @@ pub trait Words: Copy {
     }
 }
 
-/// One read or write, in ticks of the clock of the records.
+/// One read or write.
 #[derive(Clone, Copy)]
 pub struct Transfer {
     pub offset: u64,
     pub size: u64,
-    pub start: u64,
-    pub end: u64,
     /// Whether its memory began at no multiple of eight.
     pub misaligned: bool,
+}
+
+/// When it was, in ticks of the clock of the records.
+#[derive(Clone, Copy)]
+pub struct Time {
+    pub start: u64,
+    pub end: u64,
 }
 
 /// A read or write of a descriptor.
@@ -57,24 +62,28 @@ pub fn transfer<const WAY: usize>(words: impl Words, transfer: &Transfer) {
 /// What reads and writes of descriptors and of streams have in common.
 #[inline(always)]
 pub fn any<const WAY: usize>(words: impl Words, transfer: &Transfer) {
-    let Transfer { offset, size, start, end, .. } = *transfer;
     words.add(entry::CALLS + WAY * entry::WAY, 1);
-    words.add(entry::BYTES + WAY * entry::WAY, size);
-    let last = offset.wrapping_add(size).saturating_sub(1);
+    words.add(entry::BYTES + WAY * entry::WAY, transfer.size);
+    let last = transfer.offset.wrapping_add(transfer.size).saturating_sub(1);
     if last > words.get(entry::MAX_BYTE + WAY * entry::WAY) {
         words.set(entry::MAX_BYTE + WAY * entry::WAY, last);
     }
     words.set(entry::LAST_BYTE + WAY * entry::WAY, last);
-    let took = end.saturating_sub(start);
+}
+
+/// How long it took.
+#[inline(always)]
+pub fn time<const WAY: usize>(words: impl Words, size: u64, time: &Time) {
+    let took = time.end.saturating_sub(time.start);
     words.add(entry::TIME + WAY * entry::WAY, took);
     if took > words.get(entry::MAX_TIME + WAY * entry::WAY) {
         words.set(entry::MAX_TIME + WAY * entry::WAY, took);
         words.set(entry::MAX_TIME_SIZE + WAY * entry::WAY, size);
     }
     if words.get(entry::FIRST_START + WAY * entry::WAY) == 0 {
-        words.set(entry::FIRST_START + WAY * entry::WAY, start);
+        words.set(entry::FIRST_START + WAY * entry::WAY, time.start);
     }
-    words.set(entry::LAST_END + WAY * entry::WAY, end);
+    words.set(entry::LAST_END + WAY * entry::WAY, time.end);
 }
 
 /// Upper bounds of the buckets: 100, 1 K, 10 K, 100 K, 1 M, 4 M, 10 M, 100 M, 1 G.

@@ -275,7 +275,7 @@ pub(crate) fn allocate(units: usize) -> u32 {
 
 /// Keeps one read or write; whether there was room for it.
 #[inline(always)]
-pub(crate) fn trace<const WAY: usize>(unit: u32, transfer: &Transfer) -> bool {
+pub(crate) fn trace<const WAY: usize>(unit: u32, transfer: &Transfer, start: u64) -> bool {
     let index = word(header::SEGMENTS_USED).fetch_add(1, Ordering::Relaxed) as usize;
     if !SEGMENTS.has((index + 1) * segment::BYTES) {
         lose(header::SEGMENTS_LOST);
@@ -290,8 +290,8 @@ pub(crate) fn trace<const WAY: usize>(unit: u32, transfer: &Transfer) -> bool {
         put(segment::ENTRY, u64::from(unit) | way | aligned | clock::thread() << segment::THREAD_AT);
         put(segment::OFFSET, transfer.offset);
         put(segment::LENGTH, transfer.size);
-        put(segment::START, transfer.start);
-        (*words.add(segment::END)).store(transfer.end, Ordering::Release);
+        put(segment::START, start);
+        (*words.add(segment::END)).store(clock::ticks(), Ordering::Release);
     }
     true
 }

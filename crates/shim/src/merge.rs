@@ -12,7 +12,7 @@ use tulpar_trace::darshan::write::{Region, Writer};
 use tulpar_trace::darshan::{Job, Module, Mount, Record, Segment};
 
 use crate::Error;
-use crate::layout::{FILES, entry, header};
+use crate::layout::{FILES, SEGMENTS, entry, header};
 use crate::process::{Entry, Process};
 use crate::recording::Moment;
 
@@ -75,7 +75,8 @@ impl Clock {
 
 pub(crate) fn merge(folder: &Path, command: &Command<'_>, log: &Path) -> Result<Summary, Error> {
     let mut processes = Vec::new();
-    for path in files(folder).map_err(Error::file("read the folder", folder))? {
+    let left = left(folder).map_err(Error::file("read the folder", folder))?;
+    for path in left.into_iter().filter(|path| path.extension().is_some_and(|extension| extension == FILES)) {
         if let Some(process) = Process::open(&path).map_err(Error::file("read", &path))? {
             processes.push(process);
         }
@@ -84,11 +85,12 @@ pub(crate) fn merge(folder: &Path, command: &Command<'_>, log: &Path) -> Result<
     write(processes, command, log).map_err(Error::file("write", log))
 }
 
-fn files(folder: &Path) -> io::Result<Vec<PathBuf>> {
+/// The files that processes left.
+pub(crate) fn left(folder: &Path) -> io::Result<Vec<PathBuf>> {
     let mut found = Vec::new();
     for item in std::fs::read_dir(folder)? {
         let path = item?.path();
-        if path.extension().is_some_and(|extension| extension == FILES) {
+        if path.extension().is_some_and(|extension| extension == FILES || extension == SEGMENTS) {
             found.push(path);
         }
     }
@@ -472,18 +474,18 @@ fn write_traces<W: io::Write>(region: &mut Region<'_, W>, rank: i64, of: &Rank) 
     // Writes before reads, each by their starts.
     order.sort_unstable_by_key(|(id, index)| {
         let segment = &segments[*index as usize];
-        (*id, !segment.is_write, segment.transfer.start, *index)
+        (*id, !segment.is_write, segment.time.start, *index)
     });
     for group in order.chunk_by(|one, other| one.0 == other.0) {
         let writes = group.iter().filter(|(_, index)| segments[*index as usize].is_write).count() as u64;
         region.trace(group[0].0, rank, &of.process.host, writes, group.len() as u64 - writes)?;
         region.segments(group.iter().map(|(_, index)| {
-            let transfer = &segments[*index as usize].transfer;
+            let crate::process::Segment { transfer, time, .. } = &segments[*index as usize];
             Segment {
                 offset: transfer.offset as i64,
                 length: transfer.size as i64,
-                start: of.clock.seconds(transfer.start),
-                end: of.clock.seconds(transfer.end),
+                start: of.clock.seconds(time.start),
+                end: of.clock.seconds(time.end),
                 thread: 0,
             }
         }))?;

@@ -7,7 +7,7 @@ use std::io::{self, BufReader, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 
 use crate::layout::{self, UNIT, entry, header, segment};
-use crate::rules::{self, READ, Transfer, WRITE, Words};
+use crate::rules::{self, READ, Time, Transfer, WRITE, Words};
 
 /// The words of a header and its texts.
 pub(crate) struct Process {
@@ -50,6 +50,7 @@ pub(crate) struct Segment {
     pub(crate) unit: u32,
     pub(crate) is_write: bool,
     pub(crate) transfer: Transfer,
+    pub(crate) time: Time,
 }
 
 impl Words for &[Cell<u64>] {
@@ -60,6 +61,11 @@ impl Words for &[Cell<u64>] {
     fn set(self, position: usize, value: u64) {
         self[position].set(value);
     }
+}
+
+fn count<const WAY: usize>(words: &[Cell<u64>], segment: &Segment) {
+    rules::transfer::<WAY>(words, &segment.transfer);
+    rules::time::<WAY>(words, segment.transfer.size, &segment.time);
 }
 
 fn word(bytes: &[u8], position: usize) -> u64 {
@@ -134,11 +140,7 @@ impl Process {
             let mut words = *entry.words;
             let cells = Cell::from_mut(words.as_mut_slice()).as_slice_of_cells();
             for segment in own {
-                if segment.is_write {
-                    rules::transfer::<WRITE>(cells, &segment.transfer);
-                } else {
-                    rules::transfer::<READ>(cells, &segment.transfer);
-                }
+                if segment.is_write { count::<WRITE>(cells, segment) } else { count::<READ>(cells, segment) }
             }
             visit(&Entry { words: &words, ..*entry })
         })
@@ -170,10 +172,9 @@ impl Process {
                     transfer: Transfer {
                         offset: word(&bytes, segment::OFFSET),
                         size: word(&bytes, segment::LENGTH),
-                        start: word(&bytes, segment::START),
-                        end,
                         misaligned: first & segment::MISALIGNED != 0,
                     },
+                    time: Time { start: word(&bytes, segment::START), end },
                 });
             }
         }

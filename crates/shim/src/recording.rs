@@ -110,6 +110,18 @@ impl Recording {
         Ok(summary)
     }
 
+    /// Leaves what all processes left to another recording, whose folder this is.
+    pub fn hand_over(self, folder: &Path) -> Result<(), Error> {
+        for path in merge::left(&self.folder).map_err(Error::file("read the folder", &self.folder))? {
+            let to = folder.join(path.file_name().unwrap_or_default());
+            std::fs::rename(&path, &to)
+                .or_else(|_| std::fs::copy(&path, &to).map(drop))
+                .map_err(Error::file("move", &path))?;
+        }
+        self.discard();
+        Ok(())
+    }
+
     /// Forgets what was recorded.
     pub fn discard(self) {
         let _ = std::fs::remove_dir_all(&self.folder);

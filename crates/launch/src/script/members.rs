@@ -16,7 +16,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use tulpar_core::ids::{AttemptId, JobId};
-use tulpar_core::job::{Ending, InputFile, InputFiles, IoRecord, JobSpec, MemberReport, OutputFile, Report, Source};
+use tulpar_core::job::{Ending, InputFile, InputFiles, JobSpec, MemberReport, OutputFile, Report, Source};
 use tulpar_core::plan::member_spec;
 use tulpar_core::workflow::Value;
 use tulpar_core::workflow::planned::{Cluster, Member, MemberSource};
@@ -50,6 +50,7 @@ impl Running {
         options.keep_sandboxes = self.told.keep.into();
         options.secrets = Box::new(move |name| secrets(name));
         options.inside = true;
+        options.recordings = (self.capture.iter().flatten().next()).map(|recording| recording.folder().to_owned());
         let launcher = Launcher::start(folders, options, move |notice| drop(say.send(notice)))
             .map_err(ScriptError::io("starting the launcher of the job"))?;
         let launcher = Arc::new(launcher);
@@ -70,10 +71,7 @@ impl Running {
         self.take_image(&mut spec);
         let name = spec.name.clone();
         inner.launcher.launch(vec![Box::new(spec)]);
-        let (attempt, report) = inner.next()?;
-        // Beside what the job says, where the log of a job without staging is.
-        let log = crate::attempt_folder(&self.told.attempts, attempt).join(IoRecord::LOG);
-        let _ = std::fs::rename(log, std::path::Path::new("..").join(IoRecord::LOG));
+        let (_, report) = inner.next()?;
         // What the command itself used, without the files that were moved before and after it.
         let Report { ending, outputs, started, ended, usage, .. } = *report;
         let member = MemberReport { name: name.clone(), ending: ending.clone(), started, ended, usage, earlier: false };

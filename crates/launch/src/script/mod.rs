@@ -10,6 +10,7 @@ mod members;
 mod operation;
 mod register;
 
+use crate::capture::{self, Capture};
 use crate::collect::Found;
 use crate::objects::Objects;
 use crate::signals::StopSignals;
@@ -20,7 +21,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use tulpar_core::job::{Ending, JobSpec, OutputFile, Script, ScriptReport, ScriptWork};
+use tulpar_core::job::{Ending, IoRecord, JobSpec, OutputFile, Script, ScriptReport, ScriptWork};
 
 /// The secret that opens a private staging server.
 pub const TOKEN: &str = "TULPAR_STAGING_TOKEN";
@@ -75,6 +76,9 @@ pub(crate) struct ScriptResult {
     pub(crate) ending: Ending,
     pub(crate) outputs: Vec<OutputFile>,
     pub(crate) report: ScriptReport,
+    /// What was recorded of the reads and writes of all its tasks.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) io: Option<IoRecord>,
     pub(crate) input_files: u64,
     pub(crate) input_bytes: u64,
 }
@@ -109,6 +113,15 @@ pub fn uses_containers(spec: &JobSpec) -> bool {
         _ => &[],
     });
     spec.container.is_some() || members.into_iter().any(|member| member.task.settings.environment.container.is_some())
+}
+
+/// Whether a task of it asks for a record of its reads and writes.
+fn records_io(spec: &JobSpec, script: &Script) -> bool {
+    match &script.work {
+        ScriptWork::Command => spec.io.is_some(),
+        ScriptWork::Cluster { cluster, .. } => cluster.members.iter().any(|member| member.task.settings.io.is_some()),
+        ScriptWork::Operation(_) => false,
+    }
 }
 
 pub(crate) fn result(work: &Path) -> Option<ScriptResult> {
@@ -153,6 +166,7 @@ struct Running {
     stopped: Arc<AtomicBool>,
     secrets: Arc<Secrets>,
     report: ScriptReport,
+    capture: Option<Capture>,
     pulled: (u64, u64),
 }
 
@@ -162,7 +176,9 @@ impl Running {
         let work = std::env::current_dir().unwrap_or_else(|_| PathBuf::from("."));
         let secrets: Arc<Secrets> = Arc::from(secrets);
         let files = Files::new(&work, &told, script.threads, stopped.clone(), secrets.clone());
-        Self { told, script, work, files, stopped, secrets, report: ScriptReport::default(), pulled: (0, 0) }
+        let capture = records_io(&told.spec, &script).then(|| capture::together(&work));
+        let report = ScriptReport::default();
+        Self { told, script, work, files, stopped, secrets, report, capture, pulled: (0, 0) }
     }
 
     fn run(mut self, stop: StopSignals) -> ScriptResult {
@@ -180,7 +196,10 @@ impl Running {
         if ending.is_success() && !matches!(self.told.keep, KeepSandboxes::Always) {
             crate::sandbox::remove_tree(&self.told.attempts);
         }
-        ScriptResult { ending, outputs, report: self.report, input_files: self.pulled.0, input_bytes: self.pulled.1 }
+        // Beside what the job says, where the log of a job that is one command is.
+        let io = self.capture.map(|capture| capture::finish(capture, &self.told.spec.command, Path::new("..")));
+        let (input_files, input_bytes) = self.pulled;
+        ScriptResult { ending, outputs, report: self.report, io, input_files, input_bytes }
     }
 
     fn perform(&mut self, stop: StopSignals) -> Result<Vec<OutputFile>, ScriptError> {

@@ -10,10 +10,10 @@ use crate::symbol::hooks;
 /// Runs a call and keeps it, if it is one of a file.
 macro_rules! kept {
     ($way:ident, $number:expr, $offset:expr, $buffer:expr, $call:expr) => {{
+        let start = ticks();
         match account::of_interest($number) {
             None => $call,
             Some(descriptor) => {
-                let start = ticks();
                 let result = $call;
                 if result >= 0 {
                     account::transfer::<$way>(descriptor, $offset, result as u64, $buffer as usize, start);

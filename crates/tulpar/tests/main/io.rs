@@ -132,6 +132,25 @@ fn a_command_is_recorded_with_its_own_exit_code_and_streams_and_its_log_is_expla
 }
 
 #[test]
+fn tasks_of_one_job_leave_one_log_of_all_of_them() {
+    let scene = Scene::new(
+        "workflow: io\ntasks:\n  make: {io: trace, out: {data: data.bin}, run: head -c 100000 /dev/zero > data.bin}\n  \
+         use: {in: [data], io: count, run: \"cat {data} > /dev/null\"}\n",
+    );
+    scene.tulpar("run --cluster whole").done();
+    let run = std::fs::read_dir(scene.path(".tulpar/runs")).unwrap().flatten().next().unwrap().path();
+    let records = std::fs::read_to_string(run.join("records.jsonl")).unwrap();
+    let [record] = records.lines().collect::<Vec<_>>()[..] else { panic!("{records}") };
+    let record: serde_json::Value = serde_json::from_str(record).unwrap();
+    let io = &record["io"];
+    assert_eq!((io["bytes_read"].as_u64(), io["log"].as_str()), (Some(100_000), Some("io.darshan")), "{record:#}");
+    assert!(io["bytes_written"].as_u64() >= Some(100_000) && io["problem"].is_null(), "{record:#}");
+    let name = record["name"].as_str().unwrap();
+    let report = scene.tulpar("report --json").done().json();
+    assert_eq!(report["runs"][0]["io"][0]["task"].as_str(), Some(name), "{report:#}");
+}
+
+#[test]
 fn a_task_that_asks_for_it_leaves_its_log_beside_what_it_printed() {
     let scene = Scene::new(
         "workflow: io\ntasks:\n  make: {io: trace, out: {data: data.bin}, run: head -c 100000 /dev/zero > data.bin}\n  \
