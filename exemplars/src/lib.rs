@@ -19,6 +19,7 @@ pub mod pets;
 pub mod pictures;
 pub mod seeds;
 pub mod temporary;
+pub mod training;
 pub mod trials;
 
 use clap::{Parser, Subcommand};

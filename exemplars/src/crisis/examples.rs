@@ -3,90 +3,24 @@
 
 use super::tweets::{CLASSES, SPLITS};
 use crate::arrays::Arrays;
-use crate::failure::{Failure, write_json, write_whole};
-use crate::learning::{Judgement, Lesson, Plan, learn};
-use crate::models;
-use crate::options::{Computing, Seed};
-use crate::trials::{Trial, say_epoch, say_result};
+use crate::failure::{Failure, write_whole};
+use crate::learning::{Judgement, Lesson};
+use crate::options::Computing;
+use crate::training::{Asking, Attempt, Custom, Training};
 use burn::module::Module;
 use burn::nn::loss::CrossEntropyLossConfig;
 use burn::tensor::activation::softmax;
 use burn::tensor::{Device, Int, Tensor, TensorData};
 use clap::Args;
 use rand_chacha::ChaCha8Rng;
-use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
-
-/// What is learnt from, and how.
-#[derive(Debug, Args)]
-pub(crate) struct Learning {
-    /// Files of pre-processed examples
-    #[arg(required = true)]
-    pub(crate) examples: Vec<PathBuf>,
-    /// Weights to begin with: a model file of the same scale
-    #[arg(long)]
-    pretrained: Option<PathBuf>,
-    /// Examples a step; as published if not said, and 16 pictures a step at the small scale
-    #[arg(long)]
-    batch: Option<usize>,
-    #[command(flatten)]
-    pub(crate) computing: Computing,
-    #[command(flatten)]
-    seed: Seed,
-}
 
 #[derive(Debug, Args)]
 pub struct Tune {
     #[command(flatten)]
-    pub(crate) learning: Learning,
-    /// Learning rate
-    #[arg(long)]
-    lr: f64,
+    pub(crate) attempt: Attempt,
     /// Part of the network that is switched off by chance while learning
     #[arg(long, default_value_t = 0.0)]
     dropout: f64,
-    #[arg(long, default_value_t = 1)]
-    epochs: usize,
-    /// A model file to write
-    #[arg(long)]
-    model: Option<PathBuf>,
-    /// A file for parameters and result, where no search listens
-    #[arg(long)]
-    report: Option<PathBuf>,
-}
-
-#[derive(Debug, Args)]
-pub struct Train {
-    #[command(flatten)]
-    pub(crate) learning: Learning,
-    /// The best trial of a search: learning rate and dropout
-    #[arg(long)]
-    best: PathBuf,
-    #[arg(long, default_value_t = 5)]
-    epochs: usize,
-    /// The state after the last epoch: written by this program, and read when it is started again
-    #[arg(long)]
-    checkpoint: Option<PathBuf>,
-    /// The model file to write
-    #[arg(long)]
-    model: PathBuf,
-    /// The file for what each epoch came to
-    #[arg(long)]
-    history: PathBuf,
-}
-
-#[derive(Debug, Args)]
-pub struct Infer {
-    /// Files of pre-processed examples; those that were not learnt from are classified
-    #[arg(required = true)]
-    pub(crate) examples: Vec<PathBuf>,
-    #[arg(long)]
-    model: PathBuf,
-    /// The table to write: an example a row, with the chance that it is of the second class
-    #[arg(long)]
-    out: PathBuf,
-    #[command(flatten)]
-    pub(crate) computing: Computing,
 }
 
 /// The classes and splits of examples, as they are kept in files.
@@ -176,51 +110,38 @@ fn chances<M: Module, E: Examples<M>>(examples: &E, model: &M, items: &[usize], 
 
 /// One trial.
 pub(crate) fn tune<M: Module, E: Examples<M>>(examples: &E, options: &Tune) -> Result<(), Failure> {
-    let (model, epochs) = taught(examples, &options.learning, (options.lr, options.dropout), options.epochs, None)?;
-    if let Some(path) = &options.model {
-        models::save(&model, path)?;
-    }
-    let params = [("lr", options.lr), ("dropout", options.dropout)];
-    let params: BTreeMap<_, _> = params.map(|(name, value)| (name.to_owned(), value.into())).into();
-    say_result(params, epochs.last(), options.report.as_deref())
+    let Tune { attempt, dropout } = options;
+    let computing = &attempt.learning.computing;
+    let make = |device: &Device| examples.make(computing, *dropout, device);
+    attempt.run(
+        custom::<M, E>(examples, computing),
+        &[("dropout", (*dropout).into())],
+        &teaching::<M, E>(examples),
+        make,
+        |model| model,
+    )
 }
 
 /// Learns with the parameters that a search found best.
-pub(crate) fn train<M: Module, E: Examples<M>>(examples: &E, options: &Train) -> Result<(), Failure> {
-    let best = Trial::load(&options.best)?;
-    let lr = best.number("lr").ok_or_else(|| Failure::data(&options.best, "it has no parameter lr"))?;
-    let how = (lr, best.number("dropout").unwrap_or(0.0));
-    let (model, epochs) = taught(examples, &options.learning, how, options.epochs, options.checkpoint.as_deref())?;
-    models::save(&model, &options.model)?;
-    write_json(&options.history, &epochs)
+pub(crate) fn train<M: Module, E: Examples<M>>(examples: &E, options: &Training) -> Result<(), Failure> {
+    let (best, lr) = options.best()?;
+    let dropout = best.number("dropout").unwrap_or(0.0);
+    let computing = &options.learning.computing;
+    let make = |device: &Device| examples.make(computing, dropout, device);
+    options.run(custom::<M, E>(examples, computing), lr, &teaching::<M, E>(examples), make, |model| model)
 }
 
-fn taught<M: Module, E: Examples<M>>(
-    examples: &E,
-    learning: &Learning,
-    (learning_rate, dropout): (f64, f64),
-    epochs: usize,
-    checkpoint: Option<&Path>,
-) -> Result<(M, Vec<crate::learning::Epoch>), Failure> {
-    let computing = &learning.computing;
-    let device = computing.device()?;
-    let lesson = Teaching(examples, examples.catalogue().of(0));
-    let batch = learning.batch.unwrap_or_else(|| examples.usual_batch(computing)).max(1);
-    let plan = Plan { epochs, batch, learning_rate, final_part: 0.02, seed: learning.seed.seed };
-    let make = |device: &Device| {
-        let network = examples.make(computing, dropout, device);
-        match &learning.pretrained {
-            Some(path) => models::load(network, path),
-            None => Ok(network),
-        }
-    };
-    learn(&plan, &lesson, &device, checkpoint, make, say_epoch)
+fn custom<M: Module, E: Examples<M>>(examples: &E, computing: &Computing) -> Custom {
+    Custom { batch: examples.usual_batch(computing), final_part: 0.02 }
 }
 
-/// Classifies what was not learnt from.
-pub(crate) fn infer<M: Module, E: Examples<M>>(examples: &E, options: &Infer) -> Result<(), Failure> {
-    let device = options.computing.device()?;
-    let network = models::load(examples.make(&options.computing, 0.0, &device), &options.model)?;
+fn teaching<M: Module, E: Examples<M>>(examples: &E) -> Teaching<'_, E> {
+    Teaching(examples, examples.catalogue().of(0))
+}
+
+/// Classifies what was not learnt from: an example a row, with the chance that it is of the second class.
+pub(crate) fn infer<M: Module, E: Examples<M>>(examples: &E, options: &Asking) -> Result<(), Failure> {
+    let (network, device) = options.network(|device| examples.make(&options.computing, 0.0, device))?;
     let catalogue = examples.catalogue();
     let mut table = String::from("name,split,class,chance\n");
     for (split, name) in SPLITS.iter().enumerate().skip(1) {

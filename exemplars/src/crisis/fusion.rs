@@ -3,6 +3,7 @@
 
 use super::tweets::{self, CLASSES, SPLITS, Tweet};
 use crate::failure::{Failure, read_text, write_json, write_whole};
+use crate::folder::are_few;
 use clap::Args;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -38,12 +39,24 @@ pub(super) struct Weights {
 pub(super) fn fuse(options: &Fuse) -> Result<(), Failure> {
     let (texts, images) = (chances(&options.text)?, chances(&options.images)?);
     let mut rows: Vec<(Tweet, [f64; 2])> = Vec::new();
+    let mut unseen = Vec::new();
     for tweet in tweets::read(&options.tables)?.into_iter().filter(|tweet| tweet.split > 0) {
-        match (texts.get(&tweet.id), images.get(&tweet.image_id)) {
-            (Some(text), Some(image)) => rows.push((tweet, [*text, *image])),
-            (None, _) => return Err(Failure::data(&options.text, format!("it says nothing of message {}", tweet.id))),
-            _ => return Err(Failure::data(&options.images, format!("it says nothing of picture {}", tweet.image_id))),
+        let Some(text) = texts.get(&tweet.id) else {
+            return Err(Failure::data(&options.text, format!("it says nothing of message {}", tweet.id)));
+        };
+        // A picture that could not be read says nothing either way.
+        let image = images.get(&tweet.image_id).copied().unwrap_or_else(|| {
+            unseen.push(tweet.image_id.clone());
+            0.5
+        });
+        rows.push((tweet, [*text, image]));
+    }
+    if let Some(first) = unseen.first() {
+        if !are_few(unseen.len(), rows.len()) {
+            let what = format!("it says nothing of {} of {} pictures, first {first}", unseen.len(), rows.len());
+            return Err(Failure::data(&options.images, what));
         }
+        eprintln!("judged by their text alone: {}", unseen.join(", "));
     }
     let judging: Vec<([f64; 2], bool)> =
         rows.iter().filter(|(tweet, _)| tweet.split == 1).map(|(tweet, both)| (*both, tweet.label == 1)).collect();

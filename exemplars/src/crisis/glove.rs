@@ -17,16 +17,18 @@ pub(super) struct Vectors {
 pub(super) fn read(path: &Path, wanted: &BTreeSet<String>) -> Result<Vectors, Failure> {
     let file = std::fs::File::open(path).map_err(Failure::read(path))?;
     let mut vectors = Vectors { width: 0, of: BTreeMap::new() };
-    for (number, line) in BufReader::new(file).lines().enumerate() {
+    // Words are what people typed: not every line of the published file is text, and none of those is wanted.
+    for (number, line) in BufReader::new(file).split(b'\n').enumerate() {
         let line = line.map_err(Failure::read(path))?;
+        let Ok(line) = str::from_utf8(&line) else { continue };
         let Some((word, numbers)) = line.split_once(' ') else { continue };
         if vectors.width == 0 {
-            vectors.width = numbers.split(' ').count();
+            vectors.width = numbers.split_ascii_whitespace().count();
         }
         if !wanted.contains(word) {
             continue;
         }
-        let numbers: Result<Vec<f32>, _> = numbers.split(' ').map(str::parse).collect();
+        let numbers: Result<Vec<f32>, _> = numbers.split_ascii_whitespace().map(str::parse).collect();
         match numbers {
             Ok(numbers) if numbers.len() == vectors.width => {
                 vectors.of.insert(word.to_owned(), numbers);

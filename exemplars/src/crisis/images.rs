@@ -6,7 +6,7 @@ use super::resnet::{Resnet50, Resnet50Config};
 use super::tweets::{self, CLASSES};
 use crate::arrays::Arrays;
 use crate::failure::Failure;
-use crate::folder::Folder;
+use crate::folder::{Folder, readable};
 use crate::options::{Computing, Scale};
 use crate::seeds::between;
 use burn::tensor::{Device, Tensor, TensorData};
@@ -45,9 +45,13 @@ pub(crate) fn resize(options: &Resize) -> Result<(), Failure> {
     let folder = Folder::open(&options.images, |_| true)?;
     let mut catalogue = Catalogue::default();
     let mut pixels = Vec::new();
-    for tweet in tweets::read(&options.tables)?.into_iter().skip(options.part - 1).step_by(options.of) {
+    let mine = tweets::read(&options.tables)?.into_iter().skip(options.part - 1).step_by(options.of);
+    let squares = mine.map(|tweet| {
         let picture = folder.picture(&place(&folder, &tweet.image), 3)?.resized(side, side);
-        pixels.extend(picture.to_bytes());
+        Ok((tweet, picture.to_bytes()))
+    });
+    for (tweet, square) in readable(squares.collect())? {
+        pixels.extend(square);
         catalogue.names.push(tweet.image_id);
         catalogue.labels.push(tweet.label_image);
         catalogue.splits.push(tweet.split);

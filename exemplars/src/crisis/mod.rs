@@ -13,6 +13,7 @@ mod tweets;
 mod words;
 
 use crate::failure::Failure;
+use crate::training::{Asking, Training};
 use crate::trials;
 use clap::Subcommand;
 
@@ -32,13 +33,13 @@ pub enum Step {
     /// The best of several trials, where no search chooses it
     Choose(trials::Choose),
     /// The BiLSTM learns with the best parameters
-    TrainText(examples::Train),
+    TrainText(Training),
     /// The ResNet-50 learns with the best parameters
-    TrainImage(examples::Train),
+    TrainImage(Training),
     /// What the BiLSTM says of messages that it has not learnt from
-    InferText(examples::Infer),
+    InferText(Asking),
     /// What the ResNet-50 says of pictures that it has not learnt from
-    InferImage(examples::Infer),
+    InferImage(Asking),
     /// Both together
     Fuse(fusion::Fuse),
     /// How good each is, as a page
@@ -51,9 +52,9 @@ pub fn run(step: Step) -> Result<(), Failure> {
         Step::Generate(options) => generate::generate(&options),
         Step::CleanText(options) => text::clean(&options),
         Step::Resize(options) => images::resize(&options),
-        Step::TuneText(options) => examples::tune(&text::Messages::load(&options.learning.examples)?, &options),
+        Step::TuneText(options) => examples::tune(&text::Messages::load(&options.attempt.learning.examples)?, &options),
         Step::TuneImage(options) => {
-            let learning = &options.learning;
+            let learning = &options.attempt.learning;
             examples::tune(&images::Pictures::load(&learning.examples, learning.computing.scale)?, &options)
         }
         Step::Choose(options) => trials::choose(&options),

@@ -4,135 +4,55 @@ use super::classes::CLASSES;
 use super::dataset::Split;
 use super::samples::Samples;
 use super::vgg::{Vgg16, Vgg16Config};
-use crate::failure::{Failure, write_json, write_whole};
-use crate::learning::{Epoch, Judgement, Lesson, Plan, learn};
-use crate::models;
-use crate::options::{Computing, Scale, Seed};
-use crate::trials::{Trial, say_epoch, say_result};
+use crate::failure::{Failure, write_whole};
+use crate::learning::{Judgement, Lesson};
+use crate::options::{Computing, Scale};
+use crate::training::{Asking, Attempt, Custom, Training};
 use burn::nn::loss::CrossEntropyLossConfig;
 use burn::tensor::activation::softmax;
 use burn::tensor::{Device, Int, Tensor, TensorData};
 use clap::Args;
 use rand::RngExt;
 use rand_chacha::ChaCha8Rng;
-use std::path::{Path, PathBuf};
-
-/// What is learnt from, and how.
-#[derive(Debug, Args)]
-pub struct Learning {
-    /// Files of pictures
-    #[arg(required = true)]
-    pictures: Vec<PathBuf>,
-    /// Weights to begin with: a model file of the same scale
-    #[arg(long)]
-    pretrained: Option<PathBuf>,
-    /// Pictures a step
-    #[arg(long, default_value_t = 32)]
-    batch: usize,
-    #[command(flatten)]
-    computing: Computing,
-    #[command(flatten)]
-    seed: Seed,
-}
+use std::path::PathBuf;
 
 #[derive(Debug, Args)]
 pub struct Tune {
     #[command(flatten)]
-    learning: Learning,
-    /// Learning rate
-    #[arg(long)]
-    lr: f64,
+    attempt: Attempt,
     /// How many of the first convolutions are transferred: they keep the weights that they begin with
     #[arg(long, default_value_t = 0)]
     transferred: usize,
-    #[arg(long, default_value_t = 1)]
-    epochs: usize,
-    /// A file for parameters and result, where no search listens
-    #[arg(long)]
-    report: Option<PathBuf>,
 }
 
-#[derive(Debug, Args)]
-pub struct Train {
-    #[command(flatten)]
-    learning: Learning,
-    /// The best trial of a search: learning rate and transferred layers
-    #[arg(long)]
-    best: PathBuf,
-    #[arg(long, default_value_t = 5)]
-    epochs: usize,
-    /// The state after the last epoch: written by this program, and read when it is started again
-    #[arg(long)]
-    checkpoint: Option<PathBuf>,
-    /// The model file to write
-    #[arg(long)]
-    model: PathBuf,
-    /// The file for what each epoch came to
-    #[arg(long)]
-    history: PathBuf,
-}
+const CUSTOM: Custom = Custom { batch: 32, final_part: 0.05 };
 
-#[derive(Debug, Args)]
-pub struct Infer {
-    /// Files of pictures; those that were held out are classified
-    #[arg(required = true)]
-    pictures: Vec<PathBuf>,
-    #[arg(long)]
-    model: PathBuf,
-    /// The table to write: a galaxy a row, with its true class and the chance of each
-    #[arg(long)]
-    out: PathBuf,
-    #[command(flatten)]
-    computing: Computing,
+fn network(computing: &Computing) -> impl FnOnce(&Device) -> Vgg16 {
+    let scale = computing.scale;
+    move |device| Vgg16Config::at(scale, CLASSES.len()).init(device)
 }
 
 /// One trial.
 pub fn tune(options: &Tune) -> Result<(), Failure> {
-    let (_, epochs) = taught(&options.learning, options.lr, options.transferred, options.epochs, None, say_epoch)?;
-    let params = [("lr", options.lr.into()), ("transferred", options.transferred.into())];
-    let params = params.map(|(name, value)| (name.to_owned(), value)).into();
-    say_result(params, epochs.last(), options.report.as_deref())
+    let (learning, transferred) = (&options.attempt.learning, options.transferred);
+    let lesson = Galaxies::load(&learning.examples, learning.computing.scale)?;
+    let others = [("transferred", transferred.into())];
+    options.attempt.run(CUSTOM, &others, &lesson, network(&learning.computing), |model| model.frozen(transferred))
 }
 
 /// Learns with the parameters that a search found best.
-pub fn train(options: &Train) -> Result<(), Failure> {
-    let best = Trial::load(&options.best)?;
-    let lr = best.number("lr").ok_or_else(|| Failure::data(&options.best, "it has no parameter lr"))?;
+pub fn train(options: &Training) -> Result<(), Failure> {
+    let (best, lr) = options.best()?;
     let transferred = best.number("transferred").unwrap_or(0.0) as usize;
-    let checkpoint = options.checkpoint.as_deref();
-    let (model, epochs) = taught(&options.learning, lr, transferred, options.epochs, checkpoint, say_epoch)?;
-    models::save(&model, &options.model)?;
-    write_json(&options.history, &epochs)
+    let computing = &options.learning.computing;
+    let lesson = Galaxies::load(&options.learning.examples, computing.scale)?;
+    options.run(CUSTOM, lr, &lesson, network(computing), |model| model.frozen(transferred))
 }
 
-fn taught(
-    learning: &Learning,
-    lr: f64,
-    transferred: usize,
-    epochs: usize,
-    checkpoint: Option<&Path>,
-    told: impl FnMut(&Epoch),
-) -> Result<(Vgg16, Vec<Epoch>), Failure> {
-    let device = learning.computing.device()?;
-    let lesson = Galaxies::new(Samples::load(&learning.pictures)?, learning.computing.scale)?;
-    let plan = Plan { epochs, batch: learning.batch, learning_rate: lr, final_part: 0.05, seed: learning.seed.seed };
-    let make = |device: &Device| {
-        let network = Vgg16Config::at(learning.computing.scale, CLASSES.len()).init(device);
-        let network = match &learning.pretrained {
-            Some(path) => models::load(network, path)?,
-            None => network,
-        };
-        Ok(network.frozen(transferred))
-    };
-    learn(&plan, &lesson, &device, checkpoint, make, told)
-}
-
-/// Classifies what was held out.
-pub fn infer(options: &Infer) -> Result<(), Failure> {
-    let device = options.computing.device()?;
-    let lesson = Galaxies::new(Samples::load(&options.pictures)?, options.computing.scale)?;
-    let network = Vgg16Config::at(options.computing.scale, CLASSES.len()).init(&device);
-    let network = models::load(network, &options.model)?;
+/// Classifies what was held out: a galaxy a row, with its true class and the chance of each.
+pub fn infer(options: &Asking) -> Result<(), Failure> {
+    let lesson = Galaxies::load(&options.examples, options.computing.scale)?;
+    let (network, device) = options.network(network(&options.computing))?;
     let mut table = format!("file,class,{}\n", CLASSES.join(","));
     for items in lesson.samples.of(Split::Test).chunks(64) {
         let scores = network.forward(lesson.batch(items, None, &device));
@@ -154,7 +74,8 @@ struct Galaxies {
 }
 
 impl Galaxies {
-    fn new(samples: Samples, scale: Scale) -> Result<Self, Failure> {
+    fn load(files: &[PathBuf], scale: Scale) -> Result<Self, Failure> {
+        let samples = Samples::load(files)?;
         let side = Vgg16Config::at(scale, CLASSES.len()).side;
         if samples.side != side {
             return Err(Failure::options(format!(

@@ -21,9 +21,9 @@ pub struct MakeDataset {
     /// The table to write: one row a galaxy that is kept
     #[arg(long)]
     out: PathBuf,
-    /// Keep at most so many galaxies
-    #[arg(long)]
-    limit: Option<usize>,
+    /// Keep at most so many galaxies; 0 keeps all
+    #[arg(long, default_value_t = 0)]
+    limit: usize,
     #[command(flatten)]
     seed: Seed,
 }
@@ -50,9 +50,9 @@ pub struct Member {
 pub fn make_dataset(options: &MakeDataset) -> Result<(), Failure> {
     let there: BTreeSet<String> = Folder::open(&options.images, |_| true)?.names()?.into_iter().collect();
     let mut kept = clear_galaxies(&options.labels, &there)?;
-    if let Some(limit) = options.limit {
+    if options.limit > 0 {
         let order = shuffled(&mut generator(options.seed.seed, "limit", 0), kept.len());
-        let chosen: BTreeSet<usize> = order.into_iter().take(limit).collect();
+        let chosen: BTreeSet<usize> = order.into_iter().take(options.limit).collect();
         let mut number = 0..;
         kept.retain(|_| number.next().is_some_and(|number| chosen.contains(&number)));
     }

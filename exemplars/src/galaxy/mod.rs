@@ -9,6 +9,7 @@ mod synthesis;
 pub mod vgg;
 
 use crate::failure::Failure;
+use crate::training::{Asking, Training};
 use crate::trials;
 use clap::Subcommand;
 
@@ -28,9 +29,9 @@ pub enum Step {
     /// The best of trials that were jobs of their own
     Choose(trials::Choose),
     /// Learn, with a checkpoint after every epoch
-    Train(classifier::Train),
+    Train(Training),
     /// Classify the pictures that were held out
-    Infer(classifier::Infer),
+    Infer(Asking),
     /// Confusion matrix, accuracy and plots
     Evaluate(evaluation::Evaluate),
 }

@@ -4,7 +4,7 @@ use super::classes::CLASSES;
 use super::dataset::{Split, read_dataset};
 use crate::arrays::Arrays;
 use crate::failure::Failure;
-use crate::folder::Folder;
+use crate::folder::{Folder, readable};
 use crate::options::{Scale, Seed};
 use crate::pictures::Picture;
 use crate::seeds::{between, generator};
@@ -126,17 +126,17 @@ pub fn preprocess(options: &Preprocess) -> Result<(), Failure> {
     let files: BTreeSet<&str> = mine.iter().map(|member| member.file.as_str()).collect();
     let folder = Folder::open(&options.images, |name| files.contains(name))?;
     let side = if options.scale == Scale::Full { 224 } else { 64 };
-    let pictures: Result<Vec<Vec<u8>>, Failure> = mine
-        .iter()
-        .map(|member| Ok(folder.picture(&member.file, 3)?.middle(MIDDLE).resized(side, side).whitened().to_bytes()))
-        .collect();
-    let samples = Samples {
-        side,
-        pixels: pictures?.concat(),
-        classes: mine.iter().map(|member| member.class as u8).collect(),
-        splits: mine.iter().map(|member| member.split as u8).collect(),
-        names: mine.iter().map(|member| member.file.clone()).collect(),
-    };
+    let seen = mine.iter().map(|member| {
+        let picture = folder.picture(&member.file, 3)?.middle(MIDDLE).resized(side, side);
+        Ok((*member, picture.whitened().to_bytes()))
+    });
+    let mut samples = Samples { side, ..Samples::default() };
+    for (member, pixels) in readable(seen.collect())? {
+        samples.pixels.extend(pixels);
+        samples.classes.push(member.class as u8);
+        samples.splits.push(member.split as u8);
+        samples.names.push(member.file.clone());
+    }
     samples.save(&options.out)
 }
 

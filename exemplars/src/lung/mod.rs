@@ -7,6 +7,7 @@ mod synthesis;
 pub mod unet;
 
 use crate::failure::Failure;
+use crate::training::{Attempt, Training};
 use crate::trials;
 use clap::Subcommand;
 
@@ -20,11 +21,11 @@ pub enum Step {
     /// Resize and normalise one part of the pairs, and make two new pairs of each that is for learning
     Preprocess(pairs::Preprocess),
     /// One trial of a search: learn a little, and say how well that went
-    Tune(segmentation::Tune),
+    Tune(Attempt),
     /// The best of trials that were jobs of their own
     Choose(trials::Choose),
     /// Learn, with a checkpoint after every epoch
-    Train(segmentation::Train),
+    Train(Training),
     /// Draw masks for X-rays that were held out
     Infer(segmentation::Infer),
     /// How well masks overlap, with pictures

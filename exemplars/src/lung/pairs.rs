@@ -2,7 +2,7 @@
 
 use crate::arrays::Arrays;
 use crate::failure::{Failure, read_text, write_whole};
-use crate::folder::Folder;
+use crate::folder::{Folder, readable};
 use crate::options::{Scale, Seed};
 use crate::pictures::Picture;
 use crate::seeds::{between, generator, shuffled};
@@ -23,9 +23,9 @@ pub struct MakeSplit {
     /// The table to write
     #[arg(long)]
     out: PathBuf,
-    /// Keep at most so many pairs
-    #[arg(long)]
-    limit: Option<usize>,
+    /// Keep at most so many pairs; 0 keeps all
+    #[arg(long, default_value_t = 0)]
+    limit: usize,
     #[command(flatten)]
     seed: Seed,
 }
@@ -69,7 +69,9 @@ pub(super) const TEST: u8 = 2;
 /// Writes which pairs there are and what each is for: seven in ten, one, two.
 pub fn make_split(options: &MakeSplit) -> Result<(), Failure> {
     let masks: BTreeSet<String> = Folder::open(&options.masks, |_| true)?.names()?.into_iter().collect();
-    let images = Folder::open(&options.images, |_| true)?.names()?;
+    let mut images = Folder::open(&options.images, |_| true)?.names()?;
+    images.retain(|image| image.ends_with(".png"));
+    let found = images.len();
     let mut pairs: Vec<(String, String)> = images
         .into_iter()
         .filter_map(|image| {
@@ -80,13 +82,13 @@ pub fn make_split(options: &MakeSplit) -> Result<(), Failure> {
         })
         .collect();
     if pairs.is_empty() {
-        return Err(Failure::data(
-            &options.images,
-            "no X-ray has a mask: NAME.png needs NAME_mask.png or NAME.png there",
-        ));
+        let masks = options.masks.display();
+        let what = format!("no X-ray has a mask: NAME.png here needs NAME_mask.png or NAME.png in {masks}");
+        return Err(Failure::data(&options.images, what));
     }
+    eprintln!("{} X-rays with a mask; {} without one are left out", pairs.len(), found - pairs.len());
     let order = shuffled(&mut generator(options.seed.seed, "split", 0), pairs.len());
-    let count = options.limit.unwrap_or(pairs.len()).min(pairs.len());
+    let count = if options.limit == 0 { pairs.len() } else { options.limit.min(pairs.len()) };
     let mut chosen: Vec<(usize, usize)> =
         order.into_iter().take(count).enumerate().map(|(place, at)| (at, place)).collect();
     chosen.sort_unstable();
@@ -203,7 +205,7 @@ pub fn preprocess(options: &Preprocess) -> Result<(), Failure> {
     let names: BTreeSet<&str> = mine.iter().flat_map(|(_, (image, mask, _))| [image.as_str(), mask.as_str()]).collect();
     let images = Folder::open(&options.images, |name| names.contains(name))?;
     let masks = Folder::open(&options.masks, |name| names.contains(name))?;
-    let made: Result<Vec<Pairs>, Failure> = mine
+    let made: Vec<Result<Pairs, Failure>> = mine
         .par_iter()
         .map(|(number, (image, mask, split))| {
             let picture = images.picture(image, 1)?.resized(side, side);
@@ -223,6 +225,6 @@ pub fn preprocess(options: &Preprocess) -> Result<(), Failure> {
             Ok(pairs)
         })
         .collect();
-    let all = made?.into_iter().fold(Pairs { side, ..Pairs::default() }, Pairs::append);
+    let all = readable(made)?.into_iter().fold(Pairs { side, ..Pairs::default() }, Pairs::append);
     all.save(&options.out)
 }

@@ -3,139 +3,62 @@
 use super::pairs::{Pairs, TEST, TRAIN, VALIDATION};
 use super::unet::{Unet, UnetConfig};
 use crate::arrays::Arrays;
-use crate::failure::{Failure, write_json};
-use crate::learning::{Epoch, Judgement, Lesson, Plan, learn};
+use crate::failure::Failure;
+use crate::learning::{Judgement, Lesson};
 use crate::metrics::overlap;
-use crate::models;
-use crate::options::{Computing, Scale, Seed};
+use crate::options::{Computing, Scale};
 use crate::pictures::Picture;
-use crate::trials::{Trial, say_epoch, say_result};
+use crate::training::{Asking, Attempt, Custom, Learning, Training};
 use burn::tensor::activation::{log_sigmoid, sigmoid};
 use burn::tensor::{Device, Tensor, TensorData};
 use clap::Args;
 use rand_chacha::ChaCha8Rng;
-use std::path::{Path, PathBuf};
-
-/// What is learnt from, and how.
-#[derive(Debug, Args)]
-pub struct Learning {
-    /// Files of pairs
-    #[arg(required = true)]
-    pairs: Vec<PathBuf>,
-    /// Weights to begin with: a model file of the same scale
-    #[arg(long)]
-    pretrained: Option<PathBuf>,
-    /// Pairs a step
-    #[arg(long, default_value_t = 32)]
-    batch: usize,
-    #[command(flatten)]
-    computing: Computing,
-    #[command(flatten)]
-    seed: Seed,
-}
-
-#[derive(Debug, Args)]
-pub struct Tune {
-    #[command(flatten)]
-    learning: Learning,
-    /// Learning rate
-    #[arg(long)]
-    lr: f64,
-    #[arg(long, default_value_t = 1)]
-    epochs: usize,
-    /// A file for parameters and result, where no search listens
-    #[arg(long)]
-    report: Option<PathBuf>,
-}
-
-#[derive(Debug, Args)]
-pub struct Train {
-    #[command(flatten)]
-    learning: Learning,
-    /// The best trial of a search: learning rate
-    #[arg(long)]
-    best: PathBuf,
-    #[arg(long, default_value_t = 25)]
-    epochs: usize,
-    /// The state after the last epoch: written by this program, and read when it is started again
-    #[arg(long)]
-    checkpoint: Option<PathBuf>,
-    /// The model file to write
-    #[arg(long)]
-    model: PathBuf,
-    /// The file for what each epoch came to
-    #[arg(long)]
-    history: PathBuf,
-}
+use std::path::PathBuf;
 
 #[derive(Debug, Args)]
 pub struct Infer {
-    /// Files of pairs; masks are drawn for those that were held out
-    #[arg(required = true)]
-    pairs: Vec<PathBuf>,
-    #[arg(long)]
-    model: PathBuf,
-    /// The file for all masks
-    #[arg(long)]
-    out: PathBuf,
+    #[command(flatten)]
+    asking: Asking,
     /// A folder for each mask as a picture
     #[arg(long)]
     masks: Option<PathBuf>,
-    #[command(flatten)]
-    computing: Computing,
+}
+
+const CUSTOM: Custom = Custom { batch: 32, final_part: 0.05 };
+
+fn network(computing: &Computing) -> impl FnOnce(&Device) -> Unet {
+    let scale = computing.scale;
+    move |device| UnetConfig::at(scale).init(device)
 }
 
 /// One trial: learns from what is for learning, is judged by what is for judging.
-pub fn tune(options: &Tune) -> Result<(), Failure> {
+pub fn tune(options: &Attempt) -> Result<(), Failure> {
     let chests = Chests::new(&options.learning, &[TRAIN], &[VALIDATION])?;
-    let (_, epochs) = taught(&options.learning, &chests, options.lr, options.epochs, None)?;
-    let params = [("lr".to_owned(), options.lr.into())].into();
-    say_result(params, epochs.last(), options.report.as_deref())
+    options.run(CUSTOM, &[], &chests, network(&options.learning.computing), |model| model)
 }
 
 /// Learns with the parameters that a search found best, also from what judged the trials. Epochs are judged by the same
 /// pairs, so their scores say how well it learns, not how well it will do.
-pub fn train(options: &Train) -> Result<(), Failure> {
-    let best = Trial::load(&options.best)?;
-    let lr = best.number("lr").ok_or_else(|| Failure::data(&options.best, "it has no parameter lr"))?;
+pub fn train(options: &Training) -> Result<(), Failure> {
+    let (_, lr) = options.best()?;
     let chests = Chests::new(&options.learning, &[TRAIN, VALIDATION], &[VALIDATION])?;
-    let (model, epochs) = taught(&options.learning, &chests, lr, options.epochs, options.checkpoint.as_deref())?;
-    models::save(&model, &options.model)?;
-    write_json(&options.history, &epochs)
-}
-
-fn taught(
-    learning: &Learning,
-    chests: &Chests,
-    learning_rate: f64,
-    epochs: usize,
-    checkpoint: Option<&Path>,
-) -> Result<(Unet, Vec<Epoch>), Failure> {
-    let plan = Plan { epochs, batch: learning.batch, learning_rate, final_part: 0.05, seed: learning.seed.seed };
-    let make = |device: &Device| {
-        let network = UnetConfig::at(learning.computing.scale).init(device);
-        match &learning.pretrained {
-            Some(path) => models::load(network, path),
-            None => Ok(network),
-        }
-    };
-    learn(&plan, chests, &learning.computing.device()?, checkpoint, make, say_epoch)
+    options.run(CUSTOM, lr, &chests, network(&options.learning.computing), |model| model)
 }
 
 /// Draws masks for what was held out.
 pub fn infer(options: &Infer) -> Result<(), Failure> {
-    let device = options.computing.device()?;
-    let pairs = Pairs::load(&options.pairs)?;
-    let network = models::load(UnetConfig::at(options.computing.scale).init(&device), &options.model)?;
+    let Infer { asking, masks } = options;
+    let pairs = Pairs::load(&asking.examples)?;
+    let (network, device) = asking.network(network(&asking.computing))?;
     let chests = Chests { learnt: Vec::new(), judging: pairs.of(&[TEST]), pairs };
-    chests.fit(options.computing.scale)?;
+    chests.fit(asking.computing.scale)?;
     let side = chests.pairs.side;
     let mut drawn = Vec::new();
     for items in chests.judging.chunks(32) {
         drawn.extend(chests.drawn(&network, items, &device).1.iter().map(|value| u8::from(*value > 0.0)));
     }
     let names: Vec<&str> = chests.judging.iter().map(|at| chests.pairs.names[*at].as_str()).collect();
-    if let Some(folder) = &options.masks {
+    if let Some(folder) = masks {
         for (name, mask) in names.iter().zip(drawn.chunks(side * side)) {
             let mask = Picture {
                 channels: 1,
@@ -150,7 +73,7 @@ pub fn infer(options: &Infer) -> Result<(), Failure> {
     let mut arrays = Arrays::default();
     arrays.insert_bytes("masks", vec![names.len(), 1, side, side], drawn);
     arrays.texts.insert("names".into(), names.iter().map(|name| format!("{name}\n")).collect());
-    arrays.save(&options.out)
+    arrays.save(&asking.out)
 }
 
 /// X-rays to learn from.
@@ -162,7 +85,7 @@ struct Chests {
 
 impl Chests {
     fn new(learning: &Learning, learnt: &[u8], judging: &[u8]) -> Result<Self, Failure> {
-        let pairs = Pairs::load(&learning.pairs)?;
+        let pairs = Pairs::load(&learning.examples)?;
         let chests = Self { learnt: pairs.of(learnt), judging: pairs.of(judging), pairs };
         chests.fit(learning.computing.scale)?;
         Ok(chests)

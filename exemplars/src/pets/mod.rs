@@ -12,6 +12,7 @@ use crate::failure::Failure;
 use crate::folder::Folder;
 use crate::options::{Computing, Scale, Seed};
 use crate::seeds::generator;
+use crate::training::{Asking, Training};
 use burn::tensor::{Device, Tensor};
 use clap::{Args, Subcommand};
 use rand_chacha::ChaCha8Rng;
@@ -29,9 +30,9 @@ pub enum Step {
     /// One trial
     Tune(examples::Tune),
     /// One network
-    Train(examples::Train),
+    Train(Training),
     /// What a network says of pictures that it has not learnt from
-    Infer(examples::Infer),
+    Infer(Asking),
     /// What several networks say together
     Ensemble(ensemble::Ensemble),
 }
@@ -66,7 +67,7 @@ pub fn run(step: Step) -> Result<(), Failure> {
         Step::Generate(options) => generate(&options),
         Step::Prepare(options) => prepare(&options),
         Step::Tune(options) => {
-            let learning = &options.learning;
+            let learning = &options.attempt.learning;
             examples::tune(&Pets(Pictures::load(&learning.examples, learning.computing.scale)?), &options)
         }
         Step::Train(options) => {
