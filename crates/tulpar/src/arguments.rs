@@ -582,7 +582,7 @@ pub(crate) struct ShareArguments {
     pub(crate) connections: usize,
 }
 
-fn name_and_value(text: &str) -> Result<(String, String), String> {
+pub(crate) fn name_and_value(text: &str) -> Result<(String, String), String> {
     match text.split_once('=') {
         Some((name, value)) if !name.is_empty() => Ok((name.to_owned(), value.to_owned())),
         _ => Err("write NAME=VALUE, for example epochs=10".to_owned()),

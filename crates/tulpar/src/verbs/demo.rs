@@ -2,7 +2,7 @@
 
 use super::exemplars;
 use super::run::run;
-use crate::arguments::{Arguments, Verb};
+use crate::arguments::{Arguments, Verb, name_and_value};
 use crate::failure::{Exit, Failure};
 use crate::print;
 use clap::{Args, Parser};
@@ -37,6 +37,10 @@ pub(crate) struct DemoArguments {
     #[arg(long, value_name = "SCALE", value_parser = ["small", "full"])]
     pub(crate) scale: Option<String>,
 
+    /// Set a parameter of an exemplar's workflow; may be repeated
+    #[arg(short, long = "param", value_name = "NAME=VALUE", value_parser = name_and_value)]
+    pub(crate) params: Vec<(String, String)>,
+
     /// Where the programs of the exemplars are (default: the folder `exemplars` here or above)
     #[arg(long, value_name = "DIR")]
     pub(crate) exemplars: Option<PathBuf>,
@@ -46,9 +50,10 @@ pub(crate) fn demo(folder: Option<&Path>, arguments: &DemoArguments) -> Result<E
     if let Some(exemplar) = arguments.what.as_deref().and_then(exemplars::exemplar) {
         return exemplars::demonstrate(folder, exemplar, arguments);
     }
-    if arguments.into.is_some() || arguments.data.is_some() || arguments.scale.is_some() {
+    let exemplars_only = arguments.into.is_some() || arguments.data.is_some() || arguments.scale.is_some();
+    if exemplars_only || !arguments.params.is_empty() {
         return Err(Failure::usage_with(
-            "only the exemplars take a second folder, data or a scale",
+            "only the exemplars take a second folder, data, a scale or parameters",
             "name one: `tulpar demo galaxy --data DIR`",
         ));
     }

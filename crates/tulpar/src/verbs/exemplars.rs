@@ -9,6 +9,7 @@ use crate::print;
 use crate::replay::{self, Standing};
 use clap::Parser;
 use serde_json::Value;
+use std::collections::BTreeMap;
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, Stdio};
@@ -16,8 +17,10 @@ use std::process::{Command, ExitCode, Stdio};
 /// What the verb knows of an exemplar.
 pub(crate) struct Exemplar {
     name: &'static str,
-    /// What a real data set must have, in its published layout.
+    /// What a real data set must have, in its published layout. Folders end in a slash.
     layout: &'static [&'static str],
+    /// Parameters of the workflow at full scale, as published.
+    full: &'static [(&'static str, &'static str)],
     /// Numbers of `results/metrics.json` that are worth a line, with what they are.
     figures: &'static [(&'static str, &'static str)],
 }
@@ -25,17 +28,32 @@ pub(crate) struct Exemplar {
 const EXEMPLARS: &[Exemplar] = &[
     Exemplar {
         name: "galaxy",
-        layout: &["training_solutions_rev1.csv", "images_training_rev1"],
+        layout: &["training_solutions_rev1.csv", "images_training_rev1/"],
+        full: &[("epochs", "5"), ("trial_epochs", "5"), ("trials", "2")],
         figures: &[("accuracy", "accuracy"), ("held_out", "galaxies held out")],
     },
     Exemplar {
         name: "lung",
-        layout: &["CXR_png", "masks"],
+        layout: &["CXR_png/", "masks/"],
+        full: &[("epochs", "25"), ("trial_epochs", "25"), ("trials", "10")],
         figures: &[("dice", "Dice"), ("iou", "IoU"), ("held_out", "X-rays held out")],
     },
     Exemplar {
         name: "crisis",
-        layout: &["crisismmd_datasplit_all", "data_image", "glove.twitter.27B.200d.txt"],
+        layout: &[
+            "crisismmd_datasplit_all/task_informative_text_img_train.tsv",
+            "crisismmd_datasplit_all/task_informative_text_img_dev.tsv",
+            "crisismmd_datasplit_all/task_informative_text_img_test.tsv",
+            "data_image/",
+            "glove.twitter.27B.200d.txt",
+        ],
+        full: &[
+            ("text_epochs", "10"),
+            ("text_trial_epochs", "10"),
+            ("image_epochs", "5"),
+            ("image_trial_epochs", "5"),
+            ("trials", "2"),
+        ],
         figures: &[
             ("text_accuracy", "accuracy by the text"),
             ("image_accuracy", "by the picture"),
@@ -46,6 +64,7 @@ const EXEMPLARS: &[Exemplar] = &[
     Exemplar {
         name: "deepdrivemd",
         layout: &["start.xyz"],
+        full: &[],
         figures: &[
             ("driven", "cells of the landscape seen by driven simulations"),
             ("plain", "by plain ones"),
@@ -97,9 +116,10 @@ pub(crate) fn demonstrate(
             }
         }
         _ => {
-            let scale = scale.map(|scale| format!("scale={scale}"));
-            let mut words = vec!["run"];
-            words.extend(scale.iter().flat_map(|scale| ["--param", scale.as_str()]));
+            let mut words = vec!["run".to_owned()];
+            for (name, value) in parameters(exemplar, arguments) {
+                words.extend(["--param".to_owned(), format!("{name}={value}")]);
+            }
             match parsed(&words)? {
                 Verb::Run(arguments) => run(Some(&into), &arguments)?,
                 _ => return Err(Failure::Bug("the demo is not a run".into())),
@@ -112,8 +132,21 @@ pub(crate) fn demonstrate(
     Ok(code)
 }
 
-fn parsed(words: &[&str]) -> Result<Verb, Failure> {
-    let arguments = Arguments::try_parse_from(["tulpar"].iter().chain(words));
+/// What the user says counts more than what was published.
+fn parameters(exemplar: &Exemplar, arguments: &DemoArguments) -> BTreeMap<String, String> {
+    let mut params = BTreeMap::new();
+    if let Some(scale) = &arguments.scale {
+        params.insert("scale".to_owned(), scale.clone());
+        if scale == "full" {
+            params.extend(exemplar.full.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())));
+        }
+    }
+    params.extend(arguments.params.iter().cloned());
+    params
+}
+
+fn parsed(words: &[impl AsRef<str>]) -> Result<Verb, Failure> {
+    let arguments = Arguments::try_parse_from(std::iter::once("tulpar").chain(words.iter().map(AsRef::as_ref)));
     arguments
         .map(|arguments| arguments.verb)
         .map_err(|error| Failure::Bug(format!("the demo cannot be started: {error}")))
@@ -181,14 +214,19 @@ fn put(from: &Path, to: &Path) -> Result<bool, Failure> {
 /// The real data set stays where it is.
 fn link(data: &Path, into: &Path, exemplar: &Exemplar) -> Result<(), Failure> {
     let data = data.canonicalize().map_err(|source| Failure::Read { path: data.to_owned(), source })?;
-    if let Some(missing) = exemplar.layout.iter().find(|entry| !data.join(entry).exists()) {
-        return Err(Failure::usage_with(
-            format!("{} has no {missing}", data.display()),
-            format!(
+    if let Some(missing) = missing(&data, exemplar) {
+        let expected = if missing.ends_with('/') { "a folder" } else { "a file" };
+        let hint = match below(&data).into_iter().find(|below| self::missing(below, exemplar).is_none()) {
+            Some(below) => format!("it is in {}: give that folder", below.display()),
+            None => format!(
                 "the published layout is {}; exemplars/{}/README.md says more",
                 exemplar.layout.join(", "),
                 exemplar.name
             ),
+        };
+        return Err(Failure::usage_with(
+            format!("{} is not there: {expected} was expected", data.join(missing).display()),
+            hint,
         ));
     }
     let place = into.join("data");
@@ -202,6 +240,28 @@ fn link(data: &Path, into: &Path, exemplar: &Exemplar) -> Result<(), Failure> {
             format!("give the demo a folder of its own: tulpar demo {} FOLDER --data …", exemplar.name),
         )),
     }
+}
+
+/// The first entry of the published layout that a folder does not have.
+fn missing(data: &Path, exemplar: &Exemplar) -> Option<&'static str> {
+    let there = |entry: &str| match entry.ends_with('/') {
+        true => data.join(entry).is_dir(),
+        false => data.join(entry).is_file(),
+    };
+    exemplar.layout.iter().copied().find(|entry| !there(entry))
+}
+
+/// Archives are often unpacked one or two folders deeper than one thinks.
+fn below(data: &Path) -> Vec<PathBuf> {
+    let inside = |folder: &Path| -> Vec<PathBuf> {
+        let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
+        let mut folders: Vec<PathBuf> = entries.map(|entry| entry.path()).filter(|path| path.is_dir()).collect();
+        folders.sort_unstable();
+        folders
+    };
+    let near = inside(data);
+    let far: Vec<PathBuf> = near.iter().flat_map(|folder| inside(folder)).collect();
+    near.into_iter().chain(far).collect()
 }
 
 /// Makes the synthetic data set, once. It is finished when its last line is there.
