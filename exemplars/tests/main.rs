@@ -4,11 +4,15 @@
 mod crisis;
 #[path = "main/deepdrivemd.rs"]
 mod deepdrivemd;
+#[path = "main/full.rs"]
+mod full;
 #[path = "main/galaxy.rs"]
 mod galaxy;
 #[path = "main/lung.rs"]
 mod lung;
 #[path = "main/programs.rs"]
 mod programs;
+#[path = "main/published.rs"]
+mod published;
 #[path = "main/workflows.rs"]
 mod workflows;

@@ -2,12 +2,14 @@
 //! and gone on with. `./test` names the program in `TULPAR`; without it they are skipped, and say so.
 
 use super::programs::{PROGRAM, Place};
+use std::collections::hash_map::RandomState;
+use std::hash::{BuildHasher, Hasher};
 use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-fn tulpar() -> Option<PathBuf> {
+pub fn tulpar() -> Option<PathBuf> {
     let found = std::env::var_os("TULPAR").map(PathBuf::from).filter(|path| path.is_file());
     if found.is_none() {
         eprintln!("SKIPPED: the exemplars' workflows need TULPAR=path/of/tulpar");
@@ -105,33 +107,108 @@ fn deepdrivemd_comes_to_the_same_in_every_mode() {
     assert!(come_to("staggered") == adaptive, "staggered came to something else");
 }
 
-#[test]
-fn a_run_that_is_killed_while_it_trains_ends_with_the_same_model() {
+/// Runs a workflow as a whole, and once more killed whenever a task of these begins, when an epoch is kept, and twice at a
+/// moment that differs from test to test; what it makes must be the same, byte for byte.
+fn killed_and_gone_on_with(name: &str, generate: &str, run_words: &str, begun: &[&str], made: &[&str]) {
     let Some(tulpar) = tulpar() else { return };
-    let whole = exemplar("lung", "--count 30 --size 72", &[]);
-    run(&whole, &tulpar, "run");
-    let parts = exemplar("lung", "--count 30 --size 72", &[]);
-    for begun in ["preprocess", "search", "train"] {
-        killed_when(&parts, &tulpar, |mut said| {
+    let whole = exemplar(name, generate, &[]);
+    let lines = run(&whole, &tulpar, run_words).lines().count();
+    let parts = exemplar(name, generate, &[]);
+    for begun in begun {
+        killed_when(&parts, &tulpar, run_words, |mut said| {
             Iterator::any(&mut said, |line| line.starts_with("start") && line.contains(begun))
         });
     }
-    killed_when(&parts, &tulpar, |_| wait_for("an epoch is kept", || kept(&parts.path().join(".tulpar/runs"))));
+    killed_when(&parts, &tulpar, run_words, |_| {
+        wait_for("an epoch is kept", || kept(&parts.path().join(".tulpar/runs")))
+    });
     run(&parts, &tulpar, "resume");
-    for name in ["results/model.safetensors", "results/metrics.json"] {
-        assert!(whole.bytes(name) == parts.bytes(name), "{name} differs");
+    same(&whole, &parts, made);
+    for _ in 0..2 {
+        let chosen = RandomState::new().build_hasher().finish() as usize % (lines * 3 / 4).max(1) + 1;
+        println!("{name}: killed when line {chosen} of about {lines} was said");
+        let parts = exemplar(name, generate, &[]);
+        killed_when(&parts, &tulpar, run_words, |said| said.nth(chosen - 1).is_some());
+        run(&parts, &tulpar, "resume");
+        same(&whole, &parts, made);
     }
 }
 
-/// Starts or resumes, and kills the driver once this has happened.
-fn killed_when(place: &Place, tulpar: &PathBuf, happened: impl Fn(&mut dyn Iterator<Item = String>) -> bool) {
-    let verb = if place.path().join(".tulpar/runs").exists() { "resume" } else { "run" };
+fn same(whole: &Place, parts: &Place, made: &[&str]) {
+    for name in made {
+        let name = format!("results/{name}");
+        assert!(whole.bytes(&name) == parts.bytes(&name), "{name} differs");
+    }
+}
+
+#[test]
+fn galaxy_killed_at_any_moment_ends_with_the_same_model() {
+    let made = ["model.safetensors", "history.json", "predictions.csv", "metrics.json"];
+    killed_and_gone_on_with(
+        "galaxy",
+        "--count 60 --size 72",
+        "run",
+        &["preprocess", "augment", "search", "train"],
+        &made,
+    );
+}
+
+#[test]
+fn lung_killed_at_any_moment_ends_with_the_same_model() {
+    let made = ["model.safetensors", "history.json", "metrics.json"];
+    killed_and_gone_on_with("lung", "--count 30 --size 72", "run", &["preprocess", "search", "train"], &made);
+}
+
+#[test]
+fn crisis_killed_at_any_moment_ends_with_the_same_models() {
+    let made = ["text-model.safetensors", "image-model.safetensors", "fused.csv", "metrics.json"];
+    let short = "run -p text_epochs=3 -p image_epochs=2 -p image_trial_epochs=1";
+    killed_and_gone_on_with("crisis", "--tweets 84", short, &["clean", "resize", "search-image", "train-image"], &made);
+}
+
+#[test]
+fn deepdrivemd_killed_at_any_moment_ends_with_the_same_outliers() {
+    let made = ["outliers/8.xyz", "models/8.safetensors", "metrics.json"];
+    let small = "run -p simulations=2 -p length=60 -p plain_length=120 -p steps=20 -p epochs=3";
+    killed_and_gone_on_with("deepdrivemd", "", small, &["simulate-2", "train-3", "infer-5"], &made);
+}
+
+/// Starts or resumes; once this has happened, kills the driver and then everything that it had started.
+fn killed_when(
+    place: &Place,
+    tulpar: &PathBuf,
+    run_words: &str,
+    happened: impl Fn(&mut dyn Iterator<Item = String>) -> bool,
+) {
+    let words = if place.path().join(".tulpar/runs").exists() { "resume" } else { run_words };
     let mut command = Command::new(tulpar);
-    let mut child = command.arg(verb).current_dir(place.path()).stderr(Stdio::piped()).spawn().expect("it starts");
+    command.args(words.split_whitespace()).current_dir(place.path()).stderr(Stdio::piped());
+    let mut child = command.spawn().expect("it starts");
     let mut said = BufReader::new(child.stderr.take().expect("a pipe")).lines().map_while(Result::ok);
     assert!(happened(&mut said), "it ended before that");
+    let started = descendants(child.id());
     child.kill().expect("it runs");
+    for process in started {
+        // Most have ended with the driver.
+        let _ = Command::new("kill").args(["-KILL", &process.to_string()]).stderr(Stdio::null()).status();
+    }
     assert!(!child.wait().expect("it ends").success(), "it was not killed");
+}
+
+/// The processes that a process has started, and those that these have started.
+fn descendants(process: u32) -> Vec<u32> {
+    let children = |of: u32| -> Vec<u32> {
+        let threads = std::fs::read_dir(format!("/proc/{of}/task")).into_iter().flatten().flatten();
+        let lists = threads.filter_map(|thread| std::fs::read_to_string(thread.path().join("children")).ok());
+        lists.flat_map(|list| list.split_whitespace().filter_map(|id| id.parse().ok()).collect::<Vec<u32>>()).collect()
+    };
+    let mut found = children(process);
+    let mut at = 0;
+    while at < found.len() {
+        found.extend(children(found[at]));
+        at += 1;
+    }
+    found
 }
 
 /// Whether a checkpoint is somewhere below a folder.
