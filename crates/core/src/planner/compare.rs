@@ -5,7 +5,7 @@
 
 use super::abstraction::{Abstract, Builder, FileId, GroupId, TaskId};
 use super::error::PlanError;
-use super::estimate::estimate;
+use super::estimate::{Costs, estimate_with};
 use super::layout::{JobKind, Layout, Traffic};
 use super::options::{Cleanup, Clustering, Options};
 use super::published::{self, Figures, ScenarioName, Study};
@@ -132,7 +132,12 @@ pub struct Comparison {
 }
 
 /// Plans the workflow once for each scenario.
-pub fn compare(graph: &Abstract, catalogue: &Catalogue, base: &Options) -> Result<Comparison, PlanError> {
+pub fn compare(
+    graph: &Abstract,
+    catalogue: &Catalogue,
+    base: &Options,
+    costs: &Costs,
+) -> Result<Comparison, PlanError> {
     let study = Study::of(graph);
     let shape = study.map(Study::workflow);
     let testbed = published::testbed();
@@ -142,7 +147,7 @@ pub fn compare(graph: &Abstract, catalogue: &Catalogue, base: &Options) -> Resul
     for scenario in scenarios(base, has_labels) {
         let graph = if scenario.programs_installed { &installed } else { graph };
         let layout = super::plan(graph, catalogue, &scenario.options, &[])?;
-        let mut row = row(graph, &layout, catalogue, &scenario);
+        let mut row = row(graph, &layout, catalogue, &scenario, costs);
         if let (Some(study), Some(shape)) = (study, &shape)
             && let Some(figures) = study.figures(scenario.name)
         {
@@ -160,8 +165,8 @@ pub fn compare(graph: &Abstract, catalogue: &Catalogue, base: &Options) -> Resul
     Ok(Comparison { workflow: graph.name.clone(), study: study.map(Study::name), rows })
 }
 
-fn row(graph: &Abstract, layout: &Layout, catalogue: &Catalogue, scenario: &Scenario) -> Row {
-    let estimate = estimate(graph, layout, catalogue, &scenario.options);
+fn row(graph: &Abstract, layout: &Layout, catalogue: &Catalogue, scenario: &Scenario, costs: &Costs) -> Row {
+    let estimate = estimate_with(graph, layout, catalogue, &scenario.options, costs);
     let busy = |kind: JobKind| estimate.busy.get(&kind).copied().unwrap_or(0.0);
     Row {
         scenario: scenario.name,
@@ -339,7 +344,7 @@ mod tests {
 
     fn compared(study: Study) -> Comparison {
         let base = Options { sites: published::testbed_sites(), ..Options::default() };
-        compare(&study.workflow(), &published::testbed(), &base).expect("a plan")
+        compare(&study.workflow(), &published::testbed(), &base, &published::costs()).expect("a plan")
     }
 
     #[test]

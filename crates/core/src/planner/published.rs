@@ -5,6 +5,7 @@
 //! of images follow from its figures; run times and sizes are those that it prints. It decides nothing.
 
 use super::abstraction::{Abstract, Builder, File, GroupId, Task, TaskId};
+use super::estimate::{Costs, Protocol};
 use crate::catalogue::{Catalogue, FileServer, LOCAL, Link, Operation, Store};
 use crate::resources::{Capacity, Gpu};
 use crate::site::{Node, Site};
@@ -182,6 +183,29 @@ pub fn testbed() -> Catalogue {
         latency: Duration::from_millis(31),
     };
     Catalogue { sites: vec![local, workers], links: vec![link(LOCAL), link(WORKERS)], ..Catalogue::default() }
+}
+
+/// What moving files and starting jobs cost there: not fitted to the study's times, but what the programs that it used
+/// do by default.
+pub fn costs() -> Costs {
+    Costs {
+        // DAGMan looks every 5 s whether a job has ended (DAGMAN_USER_LOG_SCAN_INTERVAL), so 2.5 s too late in the mean.
+        job: 2.5,
+        protocol: Some(Protocol {
+            // pegasus-transfer starts wget or curl for each file: a connection is made, then the file is asked for.
+            fetch: 2.0,
+            // It gives many files to one scp, which waits for a word about the name of each and one about its end.
+            send: 2.0,
+            // NFS 4: OPEN, READ; and OPEN, WRITE, COMMIT, since what is written must be there when a file is closed.
+            read: 2.0,
+            write: 3.0,
+            // TCP on Linux begins with ten segments, and half of a receive buffer of at most 6 MiB is the window
+            // (tcp_rmem, tcp_adv_win_scale): 31 ms away one connection carries 101 MB/s, whatever the link does.
+            first_window: 14_480.0,
+            window: 3_145_728.0,
+        }),
+        ..Costs::default()
+    }
 }
 
 /// Where tasks of the study go.

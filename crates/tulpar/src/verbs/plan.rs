@@ -9,14 +9,14 @@ use crate::failure::{Exit, Failure};
 use crate::print;
 use std::path::Path;
 use std::process::ExitCode;
-use tulpar_core::planner::estimate::estimate;
+use tulpar_core::planner::estimate::estimate_with;
 use tulpar_core::planner::{self, PlanError, compare, draw};
 
 pub(crate) fn plan(folder: Option<&Path>, arguments: &PlanArguments) -> Result<ExitCode, Failure> {
     let source = source::source(folder, arguments)?;
     let (graph, catalogue, options) = (&source.graph, &source.catalogue, &source.options);
     if arguments.compare {
-        let comparison = compare::compare(graph, catalogue, options).map_err(refused)?;
+        let comparison = compare::compare(graph, catalogue, options, &source.costs).map_err(refused)?;
         if arguments.json {
             print::json(&comparison);
         } else {
@@ -35,7 +35,7 @@ pub(crate) fn plan(folder: Option<&Path>, arguments: &PlanArguments) -> Result<E
     if on_stdout {
         return Ok(Exit::Done.into());
     }
-    let predicted = estimate(graph, &layout, catalogue, options);
+    let predicted = estimate_with(graph, &layout, catalogue, options, &source.costs);
     let view = view::PlanView::new(&source, &layout, predicted);
     if arguments.json {
         print::json(&view);

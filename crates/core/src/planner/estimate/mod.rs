@@ -43,6 +43,54 @@ pub struct Costs {
     pub stage_outs_at_once: u32,
     pub cleanups_at_once: u32,
     pub registrations_at_once: u32,
+    /// How single files go over a link. Where nobody says, each costs one round trip and has the whole link.
+    pub protocol: Option<Protocol>,
+}
+
+/// What programs that move files one by one, and the connections under them, make of a link.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Protocol {
+    /// Round trips that a file costs beside its bytes, by what is done with it.
+    pub fetch: f64,
+    pub send: f64,
+    /// On a shared file system.
+    pub read: f64,
+    pub write: f64,
+    /// Bytes that a new connection may have under way. They double with every round trip, up to `window`.
+    pub first_window: f64,
+    /// So that one connection carries this much a round trip at most.
+    pub window: f64,
+}
+
+impl Protocol {
+    /// Seconds of one file of this size, on a link with this round trip that nobody else uses.
+    fn alone(&self, manner: Manner, size: f64, round_trip: f64) -> f64 {
+        let (trips, fresh) = match manner {
+            Manner::Fetch => (self.fetch, true),
+            // These use one connection for all their files.
+            Manner::Send => (self.send, false),
+            Manner::Read => (self.read, false),
+            Manner::Write => (self.write, false),
+        };
+        let mut window = if fresh { self.first_window.min(self.window) } else { self.window };
+        // What fits into the first window comes with the last of the trips.
+        let (mut left, mut more) = (size - window, 0.0);
+        while left > 0.0 && window < self.window {
+            window = (2.0 * window).min(self.window);
+            left -= window;
+            more += 1.0;
+        }
+        round_trip * (trips + more + left.max(0.0) / self.window)
+    }
+}
+
+/// What is done with files over a link.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Manner {
+    Fetch,
+    Send,
+    Read,
+    Write,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -66,6 +114,7 @@ impl Default for Costs {
             stage_outs_at_once: 10,
             cleanups_at_once: 4,
             registrations_at_once: 1,
+            protocol: None,
         }
     }
 }
@@ -279,8 +328,9 @@ impl<'a> Simulation<'a> {
             let job = order[next] as usize;
             next += 1;
             let work = &self.work[job];
-            let undisturbed = |leg: &Leg| self.network.undisturbed(leg.link, leg.traffic, leg.threads);
+            let undisturbed = |leg: &Leg| self.network.undisturbed(leg);
             let before = work.before.iter().map(undisturbed).fold(0.0, f64::max);
+            let before = before + work.image.iter().map(undisturbed).sum::<f64>();
             let after = work.after.iter().map(undisturbed).sum::<f64>();
             let below = self.children.row(job).iter().map(|child| self.ranks[*child as usize]).fold(0.0, f64::max);
             self.ranks[job] = below + self.costs.job + before + work.run + after;
@@ -327,7 +377,11 @@ impl<'a> Simulation<'a> {
         let work = &self.work[job.index()];
         let mut arrived = now;
         for leg in &work.before {
-            arrived = arrived.max(self.network.carry(leg.link, now, leg.traffic, leg.threads));
+            arrived = arrived.max(self.network.carry(leg, now));
+        }
+        if let Some(leg) = &work.image {
+            // It comes first; that the others wait for it changes nothing for the link.
+            arrived += self.network.carry(leg, now) - now;
         }
         let compute = work.compute;
         if self.layout.job(job).kind == JobKind::Compute {
@@ -353,7 +407,7 @@ impl<'a> Simulation<'a> {
 
     fn leave(&mut self, job: JobId, now: f64) {
         let Some(leg) = self.work[job.index()].after else { return };
-        let left = self.network.carry(leg.link, now, leg.traffic, leg.threads);
+        let left = self.network.carry(&leg, now);
         *self.spent(job, Way::Out) += left - now;
         self.tell(left, Happening::Done(job));
     }

@@ -1,8 +1,8 @@
 //! Links in virtual time: each a pipe that carries one thing after another at full speed, never idle while something
 //! waits. It knows sites by name, not what is moved.
 
-use super::super::layout::Traffic;
-use super::Costs;
+use super::work::Leg;
+use super::{Costs, Protocol};
 use crate::catalogue::Catalogue;
 use rustc_hash::FxHashMap;
 
@@ -63,18 +63,39 @@ impl<'a> Network<'a> {
     }
 
     /// How long it would take if nothing else moved.
-    pub(super) fn undisturbed(&self, link: LinkId, traffic: Traffic, threads: u32) -> f64 {
-        let pipe = &self.pipes[link as usize];
-        traffic.files as f64 * pipe.latency / f64::from(threads.max(1)) + traffic.bytes as f64 / pipe.bandwidth
+    pub(super) fn undisturbed(&self, leg: &Leg) -> f64 {
+        let pipe = &self.pipes[leg.link as usize];
+        let bytes = leg.traffic.bytes as f64 / pipe.bandwidth;
+        match &self.costs.protocol {
+            None => bytes + pipe.latency * shared(leg),
+            Some(protocol) => bytes.max(one_by_one(protocol, pipe, leg)),
+        }
     }
 
     /// When it is over that begins now. Beginnings must come in the order of time.
-    pub(super) fn carry(&mut self, link: LinkId, now: f64, traffic: Traffic, threads: u32) -> f64 {
-        let pipe = &mut self.pipes[link as usize];
-        if traffic.bytes > 0 {
-            pipe.free_at = pipe.free_at.max(now) + traffic.bytes as f64 / pipe.bandwidth;
+    pub(super) fn carry(&mut self, leg: &Leg, now: f64) -> f64 {
+        let pipe = &mut self.pipes[leg.link as usize];
+        if leg.traffic.bytes > 0 {
+            pipe.free_at = pipe.free_at.max(now) + leg.traffic.bytes as f64 / pipe.bandwidth;
         }
-        let carried = if traffic.bytes > 0 { pipe.free_at } else { now };
-        carried + traffic.files as f64 * pipe.latency / f64::from(threads.max(1))
+        let carried = if leg.traffic.bytes > 0 { pipe.free_at } else { now };
+        match &self.costs.protocol {
+            None => carried + pipe.latency * shared(leg),
+            Some(protocol) => carried.max(now + one_by_one(protocol, pipe, leg)),
+        }
     }
+}
+
+/// Files that each thread moves.
+fn shared(leg: &Leg) -> f64 {
+    leg.traffic.files as f64 / f64::from(leg.threads.max(1))
+}
+
+/// Seconds of files of middling size, as many at once as there are threads.
+fn one_by_one(protocol: &Protocol, pipe: &Pipe, leg: &Leg) -> f64 {
+    if leg.traffic.files == 0 {
+        return 0.0;
+    }
+    let size = leg.traffic.bytes as f64 / leg.traffic.files as f64;
+    shared(leg).max(1.0) * protocol.alone(leg.manner, size, pipe.latency)
 }

@@ -3,7 +3,7 @@
 use super::super::abstraction::{Abstract, Builder, File, Lists, Task, TaskId};
 use super::super::layout::{Job, JobId, JobKind, Layout, SiteId, Traffic};
 use super::super::options::Options;
-use super::{Costs, Estimate, estimate, estimate_with};
+use super::{Costs, Estimate, Protocol, estimate, estimate_with};
 use crate::catalogue::{Catalogue, Link};
 use crate::resources::{Capacity, Gpu};
 use crate::site::{Node, Site};
@@ -108,6 +108,46 @@ fn a_job_waits_for_its_files_runs_and_sends_its_files() {
     assert_eq!((estimate.bytes_moved, estimate.files_moved), (400, 3));
     assert_eq!(estimate.utilisation, Some(10.0 / 17.0));
     assert_eq!(estimate.busy[&JobKind::Compute], 17.0);
+}
+
+/// Two round trips to fetch a file and three to send one; ten bytes at first under way, forty at most.
+fn one_by_one() -> Costs {
+    let protocol = Protocol { fetch: 2.0, send: 3.0, read: 1.0, write: 1.0, first_window: 10.0, window: 40.0 };
+    Costs { protocol: Some(protocol), ..Costs::default() }
+}
+
+#[test]
+fn files_that_are_fetched_one_by_one_cost_round_trips_and_large_ones_wait_for_the_window() {
+    let taken = |inward: Traffic, outward: Traffic| {
+        let mut bench = Bench::new();
+        bench.compute(&[(0.0, 1)], inward, outward, &[]);
+        let (graph, layout) = bench.finish();
+        let options = Options { threads: 4, ..Options::default() };
+        let estimate = estimate_with(&graph, &layout, &catalogue(&[(1, 0)]), &options, &one_by_one());
+        (estimate.fetching, estimate.sending)
+    };
+    assert_eq!(taken(traffic(8, 80), NOTHING), (2.0 * 2.0, 0.0), "two for each of four threads");
+    assert_eq!(taken(traffic(1, 30), NOTHING), (3.0, 0.0), "ten bytes come at once, twenty a round trip later");
+    assert_eq!(taken(traffic(1, 150), NOTHING), (6.0, 0.0), "10, 20, 40, and 80 more in two windows");
+    assert_eq!(taken(NOTHING, traffic(1, 80)), (0.0, 4.0), "one connection for all: the window is open");
+    assert_eq!(taken(traffic(100, 1000), NOTHING).0, 50.0, "25 a thread");
+    assert_eq!(taken(traffic(100_000, 10_000_000), NOTHING).0, 25_000.0 * 4.75, "and 10, 20, 40 and 30 of 100 bytes");
+}
+
+#[test]
+fn an_image_comes_before_the_files() {
+    let mut bench = Bench::new();
+    let image = bench.builder.image("tools.sif", 40);
+    let task = Task { runtime: Some(1.0), milli_cpus: 1000, image: Some(image), ..Task::default() };
+    bench.tasks.push(bench.builder.task(task));
+    let mut job = Job::new(JobKind::Compute, FAR, SiteId::LOCAL, 0, 0);
+    (job.tasks, job.inward, job.image_bytes) = (0..1, traffic(5, 80), 40);
+    bench.add(job, &[]);
+    let (graph, layout) = bench.finish();
+    let options = Options { threads: 4, ..Options::default() };
+    let predicted = estimate_with(&graph, &layout, &catalogue(&[(1, 0)]), &options, &one_by_one());
+    // 10, 20 and then 10 of 40 bytes; after that four files of ten bytes at once.
+    assert_eq!(predicted.fetching, 4.0 + 2.0);
 }
 
 #[test]

@@ -6,7 +6,7 @@ use super::super::layout::{Job, JobId, JobKind, Layout, SiteId, Traffic};
 use super::super::options::Options;
 use super::network::{LinkId, Network};
 use super::pool::{Need, Pool, nodes_of, shapes};
-use super::{Costs, later};
+use super::{Costs, Manner, later};
 use crate::catalogue::{Catalogue, ImageTransfer};
 use crate::site::Site;
 use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
@@ -17,6 +17,7 @@ pub(super) struct Leg {
     pub(super) link: LinkId,
     pub(super) traffic: Traffic,
     pub(super) threads: u32,
+    pub(super) manner: Manner,
 }
 
 pub(super) struct Work {
@@ -25,6 +26,8 @@ pub(super) struct Work {
     pub(super) run: f64,
     /// Seconds of tasks, the same unless they run beside each other.
     pub(super) compute: f64,
+    /// The image, where it comes before the files and not with them.
+    pub(super) image: Option<Leg>,
     pub(super) before: Vec<Leg>,
     pub(super) after: Option<Leg>,
 }
@@ -61,15 +64,35 @@ impl<'a> Bench<'a> {
     fn compute(&self, id: JobId, job: &Job, network: &mut Network<'a>, shapes: &[Need]) -> Work {
         let tasks = self.layout.tasks_of(id);
         let staging = network.link(job.staging.index(), job.site.index());
-        let (before, after) = match job.links {
-            true => self.in_place(tasks, staging),
+        let (mut before, after) = match job.links {
+            true => self.in_place(tasks, job, staging),
             false => self.carried(job, staging, network),
         };
+        // Each image is carried by one connection: its size must not be hidden among those of small files.
+        let image = self.costs.protocol.and_then(|_| self.images(tasks, job)).map(|traffic| {
+            let manner = if job.links { Manner::Read } else { Manner::Fetch };
+            for leg in before.iter_mut().filter(|leg| leg.link == staging).take(1) {
+                leg.traffic.files = leg.traffic.files.saturating_sub(traffic.files);
+                leg.traffic.bytes = leg.traffic.bytes.saturating_sub(traffic.bytes);
+            }
+            Leg { link: staging, traffic, threads: 1, manner }
+        });
         let compute: f64 = tasks.iter().map(|task| self.runtime(*task)).sum();
         let parallel = self.options.parallel_clusters && tasks.len() > 1;
         let need = need_of(self.graph, tasks, parallel, shapes);
         let run = if parallel { self.beside_each_other(tasks, need) } else { compute };
-        Work { need, run, compute, before, after }
+        Work { need, run, compute, image, before, after }
+    }
+
+    /// The images that a job with these tasks takes over the network, if any.
+    fn images(&self, tasks: &[TaskId], job: &Job) -> Option<Traffic> {
+        let images: BTreeSet<u32> = match self.options.images {
+            ImageTransfer::Installed => BTreeSet::new(),
+            _ if !job.links && job.image_bytes == 0 => BTreeSet::new(),
+            _ => tasks.iter().filter_map(|task| self.graph.tasks[task.index()].image).collect(),
+        };
+        let image = |image: u32| Traffic { files: 1, bytes: self.graph.images[image as usize].size };
+        (!images.is_empty()).then(|| images.into_iter().map(image).sum())
     }
 
     /// What the engine or the job itself brings and takes away.
@@ -81,19 +104,20 @@ impl<'a> Bench<'a> {
         };
         let mut before = Vec::new();
         if staged != Traffic::default() {
-            before.push(Leg { link: staging, traffic: staged, threads });
+            before.push(Leg { link: staging, traffic: staged, threads, manner: Manner::Fetch });
         }
         if job.bypassed != Traffic::default() {
             // Which of the copies it will be is not in the layout: most lie beside the driver.
             let link = network.link(SiteId::LOCAL.index(), job.site.index());
-            before.push(Leg { link, traffic: job.bypassed, threads });
+            before.push(Leg { link, traffic: job.bypassed, threads, manner: Manner::Fetch });
         }
-        (before, (job.outward != Traffic::default()).then_some(Leg { link: staging, traffic: job.outward, threads }))
+        let after = Leg { link: staging, traffic: job.outward, threads, manner: Manner::Send };
+        (before, (job.outward != Traffic::default()).then_some(after))
     }
 
     /// On a shared file system nothing is brought, but every task reads and writes over the network, its image
     /// included, as many files at once as it has CPUs.
-    fn in_place(&self, tasks: &[TaskId], link: LinkId) -> (Vec<Leg>, Option<Leg>) {
+    fn in_place(&self, tasks: &[TaskId], job: &Job, link: LinkId) -> (Vec<Leg>, Option<Leg>) {
         let traffic = |groups: &[GroupId]| -> Traffic {
             let groups = groups.iter().map(|group| Traffic {
                 files: self.graph.files_of(*group).len() as u64,
@@ -101,18 +125,15 @@ impl<'a> Bench<'a> {
             });
             groups.sum()
         };
-        let images: BTreeSet<u32> = match self.options.images {
-            ImageTransfer::Installed => BTreeSet::new(),
-            _ => tasks.iter().filter_map(|task| self.graph.tasks[task.index()].image).collect(),
-        };
-        let images =
-            images.into_iter().map(|image| Traffic { files: 1, bytes: self.graph.images[image as usize].size });
-        let read: Traffic = tasks.iter().map(|task| traffic(self.graph.inputs(*task))).chain(images).sum();
+        let read: Traffic =
+            tasks.iter().map(|task| traffic(self.graph.inputs(*task))).chain(self.images(tasks, job)).sum();
         let written: Traffic = tasks.iter().map(|task| traffic(self.graph.outputs(*task))).sum();
         let cpus = tasks.iter().map(|task| self.graph.tasks[task.index()].milli_cpus / 1000).max();
         let threads = cpus.unwrap_or(1).max(1);
-        let leg = |traffic: Traffic| (traffic != Traffic::default()).then_some(Leg { link, traffic, threads });
-        (leg(read).into_iter().collect(), leg(written))
+        let leg = |traffic: Traffic, manner: Manner| {
+            (traffic != Traffic::default()).then_some(Leg { link, traffic, threads, manner })
+        };
+        (leg(read, Manner::Read).into_iter().collect(), leg(written, Manner::Write))
     }
 
     fn auxiliary(&self, id: JobId, job: &Job, network: &mut Network<'a>, output: Option<usize>) -> Work {
@@ -159,8 +180,9 @@ impl<'a> Bench<'a> {
         }
         let threads = self.options.threads;
         let before = before.into_iter().filter(|(_, traffic)| *traffic != Traffic::default());
-        let before = before.map(|(link, traffic)| Leg { link, traffic, threads }).collect();
-        Work { need: Need::default(), run: constant, compute: 0.0, before, after: None }
+        let manner = if job.kind == JobKind::StageOut { Manner::Send } else { Manner::Fetch };
+        let before = before.map(|(link, traffic)| Leg { link, traffic, threads, manner }).collect();
+        Work { need: Need::default(), run: constant, compute: 0.0, image: None, before, after: None }
     }
 
     /// The link over which a file comes that lies at these places, and whether it is there already.

@@ -11,6 +11,7 @@ use std::sync::Arc;
 use tulpar_core::catalogue::Catalogue;
 use tulpar_core::diagnostic::{Diagnostic, MORE, Severity};
 use tulpar_core::plan::Graph;
+use tulpar_core::planner::estimate::Costs;
 use tulpar_core::planner::published::{self, Study};
 use tulpar_core::planner::{self, Abstract, Decision, Known, Options};
 use tulpar_core::wfformat;
@@ -19,6 +20,7 @@ pub(super) struct Source {
     pub(super) graph: Abstract,
     pub(super) catalogue: Catalogue,
     pub(super) options: Options,
+    pub(super) costs: Costs,
     /// What was assumed about the workflow before it was planned.
     pub(super) assumed: Vec<Decision>,
     pub(super) remarks: Vec<String>,
@@ -38,6 +40,7 @@ pub(super) fn source(folder: Option<&Path>, arguments: &PlanArguments) -> Result
             graph: study.workflow(),
             catalogue: published::testbed(),
             options: arguments.planning.options(usual, &sites),
+            costs: published::costs(),
             assumed: Vec::new(),
             remarks: vec!["generated at the shape of the published study, for its machines".to_owned()],
         });
@@ -62,6 +65,7 @@ fn recorded(file: &Path, text: &str, arguments: &PlanArguments, sites: &[String]
         graph,
         catalogue: settings::catalogue(&arguments.workflow.catalogue, project.root())?,
         options: arguments.planning.options(Options::default(), sites),
+        costs: Costs::default(),
         assumed: Vec::new(),
         remarks: Vec::new(),
     })
@@ -115,5 +119,5 @@ fn from_survey(surveyed: Surveyed, arguments: &PlanArguments, sites: &[String]) 
         ));
     }
     catalogue.replicas = Vec::new();
-    Ok(Source { graph, catalogue, options, assumed, remarks })
+    Ok(Source { graph, catalogue, options, costs: Costs::default(), assumed, remarks })
 }
