@@ -43,7 +43,7 @@ pub use html::page;
 pub use kinds::Kinds;
 pub use ledger::Ledger;
 pub use markdown::markdown;
-pub use scenario::{Document, NamedRuns, Scenario, Spread};
+pub use scenario::{Aside, Document, NamedRuns, Scenario, Spread};
 pub use search::{
     Drawing, Goal, SearchReport, Took, TrialRow, best_first, drawings, search_line, search_lines, search_sentences,
     searches,

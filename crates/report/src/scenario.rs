@@ -13,6 +13,18 @@ pub struct Document {
     /// Empty for a single run.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub scenarios: Vec<Scenario>,
+    /// What others found about the same, said by whoever made the document.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub aside: Option<Aside>,
+}
+
+/// A table with lines below it. What it is about is not known here.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Aside {
+    pub title: String,
+    pub header: Vec<String>,
+    pub rows: Vec<Vec<String>>,
+    pub lines: Vec<String>,
 }
 
 /// Runs that somebody gave a name to, by the names of the runs.
@@ -50,7 +62,7 @@ impl Document {
     pub fn new(mut runs: Vec<RunReport>, given: &[NamedRuns]) -> Self {
         crate::summary::compare(&mut runs);
         let scenarios = if runs.len() > 1 { scenarios(&runs, given) } else { Vec::new() };
-        Self { runs, scenarios }
+        Self { runs, scenarios, aside: None }
     }
 }
 
@@ -126,7 +138,7 @@ fn scenario(name: String, workflow: String, simulated: bool, runs: &[&RunReport]
 
 impl Scenario {
     /// One figure of the whole workflow.
-    pub(crate) fn figure(&self, key: &str) -> Option<Spread> {
+    pub fn figure(&self, key: &str) -> Option<Spread> {
         let place = WORKFLOW_FIGURES.iter().position(|figure| figure.key == key)?;
         self.workflow_level[place]
     }

@@ -89,6 +89,12 @@ fn compared(html: &mut String, document: &Document) {
     }
     html.push_str("<h2>Scenarios in figures</h2>\n");
     table(html, &tables::scenarios(scenarios));
+    if let Some(aside) = &document.aside {
+        let _ = writeln!(html, "<h2>{}</h2>", escape(&aside.title));
+        table(html, &Table { rows: aside.rows.clone(), ..Table::with(aside.header.clone(), 1) });
+        let lines: Vec<String> = aside.lines.iter().map(|line| escape(line)).collect();
+        let _ = writeln!(html, "<pre class=\"notes\">{}</pre>", lines.join("\n"));
+    }
     html.push_str("<h2>Scenarios, job level</h2>\n");
     long_table(html, tables::scenario_jobs(scenarios));
 }

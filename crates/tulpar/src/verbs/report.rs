@@ -9,7 +9,9 @@ use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use tulpar_exec::folder::{Project, RunFolder};
-use tulpar_report::{CsvFile, Document, Forecast, Gathered, NamedRuns, Rates, RunFacts, RunReport, Timeline, Transfer};
+use tulpar_report::{
+    Aside, CsvFile, Document, Forecast, Gathered, NamedRuns, Rates, RunFacts, RunReport, Timeline, Transfer,
+};
 
 pub(crate) fn report(folder: Option<&Path>, arguments: &ReportArguments) -> Result<ExitCode, Failure> {
     let project = replay::project(folder)?;
@@ -55,12 +57,18 @@ pub(crate) fn report(folder: Option<&Path>, arguments: &ReportArguments) -> Resu
 }
 
 /// These runs as scenarios, and the page of them.
-pub(super) fn write_page(project: &Project, given: &[NamedRuns], file: &Path) -> Result<Document, Failure> {
+pub(super) fn write_page(
+    project: &Project,
+    given: &[NamedRuns],
+    aside: impl FnOnce(&Document) -> Option<Aside>,
+    file: &Path,
+) -> Result<Document, Failure> {
     let mut runs = Vec::new();
     for name in given.iter().flat_map(|scenario| &scenario.runs) {
         runs.push(of_run(project, project.run(Some(name))?, &Rates::default(), false)?.0);
     }
-    let document = Document::new(runs, given);
+    let mut document = Document::new(runs, given);
+    document.aside = aside(&document);
     let page = tulpar_report::page(&document);
     std::fs::write(file, page).map_err(|source| Failure::Write { path: file.to_owned(), source })?;
     Ok(document)

@@ -113,7 +113,7 @@ pub(super) fn asynchronous(folder: Option<&Path>, arguments: &AsynchronousArgume
         }
     }
     let page = into.join("async.html");
-    write_page(&Project::new(&into)?, &scenarios, &page)?;
+    write_page(&Project::new(&into)?, &scenarios, |_| None, &page)?;
     let experiment = Experiment { published, measured };
     if arguments.json {
         print::json(&experiment);

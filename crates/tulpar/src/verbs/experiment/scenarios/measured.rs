@@ -4,7 +4,7 @@
 //! Rounds go through all placements in turn, so that a machine that grows slower does not speak against the last one.
 
 use super::super::parsed;
-use super::ScenariosArguments;
+use super::{ScenariosArguments, Seen, Told, findings};
 use crate::arguments::{RunArguments, Verb};
 use crate::failure::{Exit, Failure};
 use crate::planning::{ClusterWord, PlanningArguments};
@@ -12,13 +12,14 @@ use crate::print;
 use crate::verbs::report::write_page;
 use crate::verbs::run::run as run_workflow;
 use crate::verbs::together::together;
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use tulpar_core::planner::Options;
 use tulpar_core::planner::compare::{Scenario, scenarios};
-use tulpar_core::planner::published::ScenarioName;
+use tulpar_core::planner::published::{ScenarioName, Study};
 use tulpar_core::units::{parse_bandwidth, parse_duration};
-use tulpar_report::{Document, Figure, NamedRuns, Spread, WORKFLOW_FIGURES};
+use tulpar_report::{Aside, Document, Figure, NamedRuns, Spread, WORKFLOW_FIGURES};
 use tulpar_transfer::{Secret, ServeOptions, Server};
 
 /// Of the catalogue that is written for the experiment.
@@ -86,11 +87,18 @@ pub(super) fn run(folder: Option<&Path>, file: &Path, arguments: &ScenariosArgum
     let named =
         chosen.iter().zip(runs).map(|(scenario, runs)| NamedRuns { name: scenario.name.name().to_owned(), runs });
     let page = project.root().join("scenarios.html");
-    let document = write_page(&project, &named.collect::<Vec<_>>(), &page)?;
+    let aside = |document: &Document| Some(beside_the_study(document));
+    let document = write_page(&project, &named.collect::<Vec<_>>(), aside, &page)?;
     if arguments.json {
         print::json(&document);
     } else {
         show(&document);
+        for aside in &document.aside {
+            print::line("");
+            print::line(&aside.title);
+            print::table(&aside.header.iter().map(String::as_str).collect::<Vec<_>>(), &aside.rows);
+            aside.lines.iter().for_each(|line| print::line(line));
+        }
         print::note(&format!("The figures, every run and every task set: {}", page.display()));
     }
     Ok(Exit::Done.into())
@@ -120,6 +128,56 @@ fn show(document: &Document) {
     });
     let header: Vec<&str> = header.iter().map(String::as_str).collect();
     print::table(&header, &rows.collect::<Vec<_>>());
+}
+
+/// How far measured times of the same work may lie from each other and still be called equal.
+const MEASURED_EQUAL: f64 = 0.1;
+
+/// What the study printed, beside what was measured here; and whether its findings hold here too.
+fn beside_the_study(document: &Document) -> Aside {
+    let mut told: BTreeMap<String, BTreeMap<ScenarioName, Seen>> = BTreeMap::new();
+    for scenario in &document.scenarios {
+        let name = ScenarioName::ALL.into_iter().find(|name| name.name() == scenario.name);
+        let seconds = |key: &str| scenario.figure(key).map_or(0.0, |spread| spread.mean);
+        if let Some(name) = name {
+            let seen = Seen {
+                makespan: seconds("makespan_seconds"),
+                compute: seconds("compute_seconds"),
+                stage_in: seconds("stage_in_seconds"),
+                stage_out: seconds("stage_out_seconds"),
+            };
+            told.entry(scenario.workflow.clone()).or_default().insert(name, seen);
+        }
+    }
+    let header =
+        ["scenario", "against baseline", "study", "jobs", "study", "auxiliary jobs", "study"].map(str::to_owned);
+    let mut rows = Vec::new();
+    for scenario in &document.scenarios {
+        let Some(name) = ScenarioName::ALL.into_iter().find(|name| name.name() == scenario.name) else { continue };
+        let of =
+            told.get(&scenario.workflow).and_then(|seen| Some((seen.get(&name)?, seen.get(&ScenarioName::Baseline)?)));
+        let change = of.map(|(seen, baseline)| 100.0 * (seen.makespan / baseline.makespan - 1.0));
+        let study = Study::from_name(&scenario.workflow);
+        let figures = study.and_then(|study| study.figures(name));
+        let per_cent = |value: Option<f64>| {
+            value.map_or_else(|| "–".to_owned(), |value| format!("{value:+.1} %").replace('-', "−"))
+        };
+        let count = |value: Option<f64>| value.map_or_else(|| "–".to_owned(), |value| format!("{value}"));
+        let measured = |key: &str| count(scenario.figure(key).map(|spread| spread.mean));
+        rows.push(vec![
+            scenario.name.clone(),
+            per_cent(change),
+            per_cent(study.and_then(|study| study.longer(name))),
+            measured("jobs"),
+            count(figures.map(|figures| figures.jobs as f64)),
+            measured("auxiliary_jobs"),
+            count(figures.map(|figures| figures.auxiliary as f64)),
+        ]);
+    }
+    let told: Vec<Told> = told.into_iter().collect();
+    let mut lines = vec!["What the study found, and whether it is so here:".to_owned()];
+    lines.extend(findings(&told, MEASURED_EQUAL).iter().map(|finding| format!("  {}", finding.words())));
+    Aside { title: "Beside the published study".to_owned(), header: header.to_vec(), rows, lines }
 }
 
 /// A run of the file as a user would type it.
