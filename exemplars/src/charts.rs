@@ -23,6 +23,9 @@ pub fn lines(title: &str, across: &str, lines: &[Line]) -> String {
     if high - low < 1e-9 {
         (low, high) = (low - 0.5, high + 0.5);
     }
+    let step = round_step((high - low) / 5.0);
+    let (first, last) = ((low / step).floor() as i64, (high / step).ceil() as i64);
+    (low, high) = (first as f64 * step, last as f64 * step);
     let count = lines.iter().map(|line| line.values.len()).max().unwrap_or(0).max(1);
     let x = |index: usize| {
         let part = if count == 1 { 0.5 } else { index as f64 / (count - 1) as f64 };
@@ -30,8 +33,8 @@ pub fn lines(title: &str, across: &str, lines: &[Line]) -> String {
     };
     let y = |value: f64| height - bottom - (value - low) / (high - low) * (height - top - bottom);
     let mut svg = opening(width, height, title);
-    for step in 0..=4 {
-        let value = low + (high - low) * f64::from(step) / 4.0;
+    for number in first..=last {
+        let value = number as f64 * step;
         let at = y(value);
         put(
             &mut svg,
@@ -41,7 +44,7 @@ pub fn lines(title: &str, across: &str, lines: &[Line]) -> String {
                 width - right,
                 left - 6.0,
                 at + 4.0,
-                short(value)
+                short(value, step)
             ),
         );
     }
@@ -94,7 +97,8 @@ pub fn lines(title: &str, across: &str, lines: &[Line]) -> String {
 
 /// A matrix of counts: the more of its row, the darker.
 pub fn confusion(title: &str, confusion: &Confusion) -> String {
-    let (cell, left, top) = (64.0, 150.0, 60.0);
+    let longest = confusion.classes.iter().map(|name| name.chars().count()).max().unwrap_or(0);
+    let (cell, left, top) = (64.0, 24.0 + 7.0 * longest as f64, 60.0);
     let classes = confusion.classes.len();
     let (width, height) = (left + cell * classes as f64 + 16.0, top + cell * classes as f64 + 44.0);
     let mut svg = opening(width, height, title);
@@ -165,8 +169,17 @@ fn put(svg: &mut String, text: std::fmt::Arguments) {
     let _ = svg.write_fmt(text);
 }
 
-fn short(value: f64) -> String {
-    if value.abs() >= 100.0 { format!("{value:.0}") } else { format!("{value:.3}") }
+/// The next larger of 1, 2, 5, 10, 20 … and their parts.
+fn round_step(least: f64) -> f64 {
+    let ten = 10f64.powf(least.log10().floor());
+    [1.0, 2.0, 5.0].into_iter().map(|factor| factor * ten).find(|step| *step >= least * 0.999).unwrap_or(10.0 * ten)
+}
+
+/// With as many digits as steps of this size need.
+fn short(value: f64, step: f64) -> String {
+    let digits = (-step.log10().floor()).clamp(0.0, 9.0) as usize;
+    // Nothing below nought is written as −0.
+    format!("{:.digits$}", if value == 0.0 { 0.0 } else { value })
 }
 
 #[cfg(test)]
@@ -178,6 +191,16 @@ mod tests {
         let svg = lines("loss & score", "epoch", &[Line { name: "a<b", values: vec![1.0, 0.5, 0.25] }]);
         assert_eq!(svg.matches("<circle").count(), 3);
         assert!(svg.contains("loss &amp; score") && svg.contains("a&lt;b") && !svg.contains("a<b"));
+    }
+
+    #[test]
+    fn lines_stand_at_round_numbers() {
+        let svg = lines("accuracy", "epoch", &[Line { name: "a", values: vec![0.4814, 1.0] }]);
+        for label in [">0.4<", ">0.6<", ">0.8<", ">1.0<"] {
+            assert!(svg.contains(label), "{label}: {svg}");
+        }
+        assert_eq!([0.11, 0.2, 0.3, 7.0, 130.0].map(round_step), [0.2, 0.2, 0.5, 10.0, 200.0]);
+        assert_eq!([short(-0.0, 0.5), short(1500.0, 500.0), short(0.05, 0.05)], ["0.0", "1500", "0.05"]);
     }
 
     #[test]

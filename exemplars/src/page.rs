@@ -84,7 +84,7 @@ const STYLE: &str = "body { font: 15px/1.5 sans-serif; color: #111; background: 
 .figure b { display: block; font-size: 1.6rem }
 table { border-collapse: collapse } th, td { border-bottom: 1px solid #ddd; padding: .25rem .75rem; text-align: right }
 th:first-child, td:first-child { text-align: left }
-figure { margin: 0 } figure img { width: 128px; image-rendering: pixelated; display: block } figcaption { font-size: 12px; max-width: 128px }
+figure { margin: 0 } figure img { width: 112px; image-rendering: pixelated; display: block } figcaption { font-size: 12px; max-width: 112px; overflow-wrap: anywhere }
 svg { max-width: 100%; height: auto }
 ";
 

@@ -188,8 +188,17 @@ fn shown(scene: &Scene<'_>) -> Vec<(String, bool)> {
         .map(|path| (path.display().to_string(), false))
         .collect();
     shown.extend(scene.checkpoints.map(|path| (path.display().to_string(), true)));
-    shown.push((scene.work.display().to_string(), true));
+    shown.push((behind_links(scene).display().to_string(), true));
     shown
+}
+
+/// Where the sandbox really lies, if a link inside the project leads out of it, as to a shared file system: inside, the
+/// link must find something at its end.
+fn behind_links(scene: &Scene<'_>) -> PathBuf {
+    let real = scene.work.canonicalize().ok();
+    let below = scene.work.strip_prefix(scene.project).ok();
+    let expected = scene.project.canonicalize().ok().zip(below).map(|(project, below)| project.join(below));
+    real.filter(|real| expected.is_some_and(|expected| expected != *real)).unwrap_or_else(|| scene.work.to_owned())
 }
 
 fn apptainer_exec(program: &Path, image: &str, command: Vec<String>, scene: &Scene<'_>) -> Contained {
@@ -355,6 +364,32 @@ mod tests {
         assert_eq!(with(&file, &["docker", "dockerd", "podman"], false).unwrap().words[3], "/usr/bin/podman");
         let words = with(&file, &["apptainer", "docker"], false).unwrap().words;
         assert_eq!(words[words.len() - 3], format!("docker-archive:{file}"));
+    }
+
+    #[test]
+    fn a_sandbox_behind_a_link_of_the_project_is_shown_where_it_lies() {
+        let folder = tempfile::tempdir().unwrap();
+        let (project, far) = (folder.path().join("project"), folder.path().join("far"));
+        std::fs::create_dir_all(far.join("7.1/work")).unwrap();
+        std::fs::create_dir_all(project.join("plain/work")).unwrap();
+        std::os::unix::fs::symlink(&far, project.join("attempts")).unwrap();
+        let shown_for = |work: &Path| {
+            let variables = Variables::new();
+            let scene = Scene {
+                project: &project,
+                objects: Path::new("/c/objects"),
+                work,
+                checkpoints: None,
+                elsewhere: Vec::new(),
+                gpus: false,
+                variables: &variables,
+                name: String::new(),
+                user: (0, 0),
+            };
+            PathBuf::from(shown(&scene).pop().unwrap().0)
+        };
+        assert_eq!(shown_for(&project.join("attempts/7.1/work")), far.canonicalize().unwrap().join("7.1/work"));
+        assert_eq!(shown_for(&project.join("plain/work")), project.join("plain/work"));
     }
 
     #[test]
