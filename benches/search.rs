@@ -1,6 +1,6 @@
 //! Is the search as good as Optuna's, and how much does an ask cost? Medians over seeds of the best of so many trials
 //! beside Optuna in the same run (left out where `python3` has none), the time of an ask and a tell, many trials at once
-//! on the same budget, asynchronous halving against the synchronous one when some trials are slow, and ten thousand trials
+//! on the same budget in virtual time, asynchronous halving against the synchronous one when some trials are slow, and ten thousand trials
 //! in virtual time.
 //!
 //! `cargo bench -p tulpar-benches --bench search [-- quality|overhead|parallel|halving|trials]`
@@ -11,6 +11,8 @@
 mod halving;
 #[path = "search/optuna.rs"]
 mod optuna;
+#[path = "search/parallel.rs"]
+mod parallel;
 #[path = "search/problems.rs"]
 mod problems;
 #[path = "search/trials.rs"]
@@ -38,7 +40,7 @@ fn main() {
         overhead(peer.as_ref());
     }
     if wanted("parallel") {
-        parallel();
+        parallel::compare();
     }
     if wanted("halving") {
         halving::compare();
@@ -150,21 +152,4 @@ fn processor_seconds() -> f64 {
     // SAFETY: the clock writes into `time`, which lives longer than the call.
     unsafe { libc::clock_gettime(libc::CLOCK_THREAD_CPUTIME_ID, &raw mut time) };
     time.tv_sec as f64 + time.tv_nsec as f64 * 1e-9
-}
-
-fn parallel() {
-    const BUDGET: u32 = 192;
-    println!("best of {BUDGET} trials with 1, 8 and 64 at once, median over {SEEDS} seeds");
-    println!("  {:<20} {:<8} {:>10} {:>10} {:>10}", "", "", "1", "8", "64");
-    for problem in &PROBLEMS[..3] {
-        for sampler in ["tpe", "gp", "random"] {
-            // A Gaussian process of 192 trials takes its time; fewer seeds show the same.
-            let seeds = if sampler == "gp" { 5 } else { SEEDS };
-            let cells = [1, 8, 64].map(|at_once| {
-                median((0..seeds).map(|seed| best(problem, sampler, seed, BUDGET, at_once)).collect()).0
-            });
-            println!("  {:<20} {sampler:<8} {:>10.5} {:>10.5} {:>10.5}", problem.name, cells[0], cells[1], cells[2]);
-        }
-    }
-    println!("  {:<20} {:<8} {:>10} {:>10} {:>10}", "wall time, trials", "", BUDGET, BUDGET / 8, BUDGET / 64);
 }

@@ -11,6 +11,14 @@ use tulpar_sim::{Faults, Simulation, World};
 
 const TRIALS: u32 = 10_000;
 
+/// A machine of so many cores, and a plan for it.
+pub(crate) fn plan(text: &str, cores: u32) -> Arc<Plan> {
+    let read = workflow::read(text, &BTreeMap::new()).0.expect("a workflow");
+    let site = format!("sites: {{here: {{nodes: 1, cpus: {cores}, memory: 1 TB, disk: 1 TB}}}}");
+    let sites = catalogue::read(&site).0.sites;
+    Arc::new(Plan::new(read, Vec::new(), sites.into_iter().next().expect("a site")))
+}
+
 pub(crate) fn simulate() {
     println!("{TRIALS} trials, 1000 at once, in virtual time: microseconds a trial, of one core");
     for sampler in ["random", "quasi", "tpe"] {
@@ -19,11 +27,8 @@ pub(crate) fn simulate() {
              space: {{lr: 'log(1e-5, 1e-1)', layers: 'int(1, 8)', momentum: 'float(0, 1)'}}}}\n    run: train {{lr}} {{layers}} \
              {{momentum}}\n  report:\n    in: [search.best, search.trials]\n    run: report {{best}} {{trials}}\n"
         );
-        let read = workflow::read(&text, &BTreeMap::new()).0.expect("a workflow");
-        let sites = catalogue::read("sites: {here: {nodes: 10, cpus: 100, memory: 1 TB, disk: 1 TB}}").0.sites;
-        let plan = Arc::new(Plan::new(read, Vec::new(), sites.into_iter().next().expect("a site")));
         let mut simulation =
-            Simulation::new(plan, Policy::default(), World::new(1, Faults::default())).expect("no cycle");
+            Simulation::new(plan(&text, 1000), Policy::default(), World::new(1, Faults::default())).expect("no cycle");
         let before = super::processor_seconds();
         assert_eq!(simulation.run(), Some(Outcome::Done));
         let each = (super::processor_seconds() - before) * 1e6 / f64::from(TRIALS);

@@ -52,6 +52,8 @@ pub enum Input {
     /// Others put a trial of a search into its storage.
     Added {
         set: SetId,
+        /// Which of its searches, where it has one for each element.
+        part: u32,
         added: Box<Added>,
     },
     /// A person cancels one job and what hangs on it.
@@ -250,6 +252,9 @@ pub enum Event {
     /// Others ran a trial of a search, or want one to be run.
     Added {
         set: SetId,
+        /// Which of its searches, where it has one for each element.
+        #[serde(default, skip_serializing_if = "is_zero")]
+        part: u32,
         added: Box<Added>,
     },
     /// A trial said a number of its first objective while it runs.
@@ -309,9 +314,12 @@ pub struct Added {
     /// Numbers on the way, by step.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub steps: Vec<(u64, f64)>,
-    /// What came of it; where nothing is said, it is to be run.
+    /// What came of it; where nothing is said, it is to be run, unless somebody runs it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub outcome: Option<tulpar_hpo::Outcome>,
+    /// Others run it now.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub running: bool,
 }
 
 /// One way to go on: what a rollout tries.

@@ -42,6 +42,19 @@ index!(
     NodeId
 );
 
+/// A search. A task with `search:` and `for:` has one for each of its elements, counted from 0; without `for:` it has one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct SearchId {
+    pub set: SetId,
+    pub part: u32,
+}
+
+impl From<SetId> for SearchId {
+    fn from(set: SetId) -> Self {
+        Self { set, part: 0 }
+    }
+}
+
 /// One numbered try of a job, counted from 1. The idempotency key of everything outside the engine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct AttemptId {

@@ -25,6 +25,8 @@ pub const STARTED: &str = "started.json";
 pub const SEEN: &str = "seen.json";
 /// What it said on the way, as a trial of a search; a line each.
 pub const SAID: &str = "said.jsonl";
+/// Beside the parcel, at the submitting side: a trial is to save its state, leave a report and end.
+pub const STOP: &str = "tulpar-stop";
 /// Values of secrets by name, readable by the job alone.
 pub const SECRETS: &str = "tulpar-secrets.json";
 /// Inputs that came as one file.

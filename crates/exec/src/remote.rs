@@ -237,9 +237,15 @@ impl Remote {
 
     /// The job pushed its outputs to a staging site itself.
     fn was_pushed(&self, folder: &Path) -> bool {
-        let parcel = fs::read(folder.join(parcel::PARCEL)).ok();
-        let parcel = parcel.and_then(|text| serde_json::from_slice::<Parcel>(&text).ok());
-        parcel.and_then(|parcel| parcel.spec.script).is_some_and(|script| script.push.is_some())
+        parcel_in(folder).and_then(|parcel| parcel.spec.script).is_some_and(|script| script.push.is_some())
+    }
+
+    /// A trial that can go on later, and asks whether it is to end: of others only what they leave at their end comes back.
+    pub fn pauses(&self, attempt: AttemptId) -> bool {
+        let asks = |parcel: Parcel| {
+            parcel.shared.is_none() && parcel.spec.checkpoint.is_some() && !parcel.spec.objectives.is_empty()
+        };
+        parcel_in(&self.attempt_folder(attempt)).is_some_and(asks)
     }
 
     /// Moves outputs into the store of objects, each proven to be what the report says.
@@ -297,6 +303,10 @@ impl Remote {
         records.write_all(&lines)?;
         fs::remove_file(path)
     }
+}
+
+fn parcel_in(folder: &Path) -> Option<Parcel> {
+    serde_json::from_slice(&fs::read(folder.join(parcel::PARCEL)).ok()?).ok()
 }
 
 /// Every input becomes an object; gives where each comes from.

@@ -20,7 +20,7 @@ use tulpar_core::engine::Engine;
 use tulpar_core::event::{Added, Event, Input};
 use tulpar_core::hpo::Trial;
 use tulpar_core::hpo::optuna::{Foreign, JournalError, Times};
-use tulpar_core::ids::SetId;
+use tulpar_core::ids::SearchId;
 use tulpar_core::units::Timestamp;
 
 /// How often to look whether others added something.
@@ -50,21 +50,27 @@ pub trait Storage: Send {
     fn look(&mut self) -> Result<Vec<Foreign>, StorageError>;
 }
 
+/// Opens the storage of a search.
+pub type Opener = Box<dyn Fn(&Engine, SearchId) -> Result<Box<dyn Storage>, StorageError>>;
+
 enum Message {
-    Changed(SetId, Vec<(Trial, Times)>),
+    /// A search whose tasks are known only now.
+    Opened(SearchId, Box<dyn Storage>),
+    Changed(SearchId, Vec<(Trial, Times)>),
     Finish,
 }
 
 /// What came of a look.
 enum Heard {
-    Foreign(SetId, Foreign),
+    Foreign(SearchId, Foreign),
     Trouble(String),
 }
 
 /// All storages of a run, with the thread that keeps them.
 pub struct Keeper {
     /// How many trials of each search were told.
-    told: BTreeMap<SetId, u32>,
+    told: BTreeMap<SearchId, u32>,
+    open: Opener,
     changes: Sender<Message>,
     heard: Receiver<Heard>,
     /// What was there before the run began.
@@ -76,40 +82,69 @@ pub struct Keeper {
 impl Keeper {
     /// Looks through the storages, and then keeps them. Nothing is written before this returns: a storage that cannot be
     /// understood is refused as it is.
-    pub fn start(engine: &Engine, mut storages: Vec<(SetId, Box<dyn Storage>)>) -> Result<Self, StorageError> {
-        let mut first = Vec::new();
-        for (set, storage) in &mut storages {
-            for trial in engine.graph().study(*set).into_iter().flat_map(|study| study.trials()) {
-                storage.note(trial.clone(), times(now()));
-            }
-            first.extend(storage.look()?.into_iter().map(|foreign| Heard::Foreign(*set, foreign)));
+    pub fn start(engine: &Engine, open: Opener) -> Result<Self, StorageError> {
+        let (mut first, mut storages, mut told) = (Vec::new(), Vec::new(), BTreeMap::new());
+        for search in engine.graph().searches() {
+            let mut storage = open(engine, search)?;
+            told.insert(search, prepare(engine, search, &mut *storage, &mut first)?);
+            storages.push((search, storage));
         }
         let (changes, changed) = unbounded();
         let (tell, heard) = unbounded();
-        let count = |set: SetId| engine.graph().study(set).map_or(0, |study| study.trials().len() as u32);
-        let told = storages.iter().map(|(set, _)| (*set, count(*set))).collect();
         let keeping = move || Keeping { storages, changed, tell }.run();
         let thread = std::thread::Builder::new().name("studies".into()).spawn(keeping);
         let thread = thread.map_err(|source| StorageError::Io { path: "a thread".into(), source })?;
-        Ok(Self { told, changes, heard, first, thread: Some(thread), warnings: Vec::new() })
+        Ok(Self { told, open, changes, heard, first, thread: Some(thread), warnings: Vec::new() })
     }
 
     /// Tells the storages what the events changed.
     pub fn stepped(&mut self, engine: &Engine, at: Timestamp, events: &[Event]) {
         let graph = engine.graph();
-        let jobs = events.iter().filter_map(Event::job);
-        let touched: BTreeSet<(SetId, u32)> =
-            jobs.filter_map(|job| Some((graph.set_of(job), graph.trial(job)?.number))).collect();
+        if events.iter().any(|event| matches!(event, Event::Grafted { .. })) {
+            self.open_new(engine);
+        }
+        let mut touched: BTreeMap<SearchId, BTreeSet<u32>> = BTreeMap::new();
+        for event in events {
+            if let Event::Added { set, part, .. } = event {
+                touched.entry(SearchId { set: *set, part: *part }).or_default();
+            }
+            let trial = event.job().and_then(|job| Some((graph.search_of(job)?, graph.trial(job)?.number)));
+            if let Some((search, number)) = trial {
+                touched.entry(search).or_default().insert(number);
+            }
+        }
         let times = times(at);
-        for (set, told) in &mut self.told {
-            let Some(study) = graph.study(*set) else { continue };
-            let old = touched.range((*set, 0)..(*set, *told)).map(|(_, number)| *number);
-            let trials = old.chain(*told..study.trials().len() as u32).filter_map(|number| study.trial(number));
+        for (search, numbers) in touched {
+            let (Some(study), Some(told)) = (graph.study(search), self.told.get_mut(&search)) else { continue };
+            let known = *told;
+            let old = numbers.into_iter().filter(|number| *number < known);
+            let trials = old.chain(known..study.trials().len() as u32).filter_map(|number| study.trial(number));
             let trials: Vec<_> = trials.map(|trial| (trial.clone(), times.clone())).collect();
             *told = study.trials().len() as u32;
             if !trials.is_empty() {
                 // Where nobody listens any more, it was said why.
-                let _ = self.changes.send(Message::Changed(*set, trials));
+                let _ = self.changes.send(Message::Changed(search, trials));
+            }
+        }
+    }
+
+    /// Searches over what an earlier task left are known when that has ended.
+    fn open_new(&mut self, engine: &Engine) {
+        let new: Vec<SearchId> = engine.graph().searches().filter(|search| !self.told.contains_key(search)).collect();
+        for search in new {
+            let opened = (self.open)(engine, search).and_then(|mut storage| {
+                let told = prepare(engine, search, &mut *storage, &mut self.first)?;
+                Ok((storage, told))
+            });
+            match opened {
+                Ok((storage, told)) => {
+                    self.told.insert(search, told);
+                    let _ = self.changes.send(Message::Opened(search, storage));
+                }
+                Err(error) => {
+                    let name = engine.graph().search_name(search);
+                    self.warnings.push(format!("the study of {name} is not kept for others: {error}"));
+                }
             }
         }
     }
@@ -119,13 +154,17 @@ impl Keeper {
         let mut inputs = Vec::new();
         for heard in self.first.drain(..).chain(self.heard.try_iter()) {
             match heard {
-                Heard::Foreign(set, Foreign::Ended { source, values, reports, outcome }) => {
-                    let added = Added { source, values, steps: reports, outcome: Some(outcome) };
-                    inputs.push(Input::Added { set, added: Box::new(added) });
+                Heard::Foreign(SearchId { set, part }, Foreign::Ended { source, values, reports, outcome }) => {
+                    let added = Added { source, values, steps: reports, outcome: Some(outcome), running: false };
+                    inputs.push(Input::Added { set, part, added: Box::new(added) });
                 }
-                Heard::Foreign(set, Foreign::Requested { source, values }) => {
-                    let added = Added { source, values, steps: Vec::new(), outcome: None };
-                    inputs.push(Input::Added { set, added: Box::new(added) });
+                Heard::Foreign(SearchId { set, part }, Foreign::Requested { source, values }) => {
+                    let added = Added { source, values, steps: Vec::new(), outcome: None, running: false };
+                    inputs.push(Input::Added { set, part, added: Box::new(added) });
+                }
+                Heard::Foreign(SearchId { set, part }, Foreign::Running { source, values }) => {
+                    let added = Added { source, values, steps: Vec::new(), outcome: None, running: true };
+                    inputs.push(Input::Added { set, part, added: Box::new(added) });
                 }
                 Heard::Foreign(_, Foreign::Unfit { source, reason }) => {
                     self.warnings.push(format!("{source} does not fit this search and is left out: {reason}"));
@@ -152,6 +191,21 @@ impl Keeper {
     }
 }
 
+/// Gives a storage what the study has, and looks what is there; the number of trials that it was given.
+fn prepare(
+    engine: &Engine,
+    search: SearchId,
+    storage: &mut dyn Storage,
+    first: &mut Vec<Heard>,
+) -> Result<u32, StorageError> {
+    let trials = engine.graph().study(search).map(|study| study.trials()).unwrap_or_default();
+    for trial in trials {
+        storage.note(trial.clone(), times(now()));
+    }
+    first.extend(storage.look()?.into_iter().map(|foreign| Heard::Foreign(search, foreign)));
+    Ok(trials.len() as u32)
+}
+
 /// Of what happens now; a begin that was known counts more.
 fn times(at: Timestamp) -> Times {
     let text = Date::from(at).rfc3339().replace('Z', "+00:00");
@@ -159,7 +213,7 @@ fn times(at: Timestamp) -> Times {
 }
 
 struct Keeping {
-    storages: Vec<(SetId, Box<dyn Storage>)>,
+    storages: Vec<(SearchId, Box<dyn Storage>)>,
     changed: Receiver<Message>,
     tell: Sender<Heard>,
 }
@@ -167,7 +221,7 @@ struct Keeping {
 impl Keeping {
     fn run(mut self) {
         let mut over = false;
-        while !over && !self.storages.is_empty() {
+        while !over {
             over = self.gather();
             self.each(|storage| storage.write().map(|()| Vec::new()));
             self.each(|storage| storage.look());
@@ -180,10 +234,11 @@ impl Keeping {
         let mut soon = until;
         loop {
             match self.changed.recv_deadline(soon) {
-                Ok(Message::Changed(set, trials)) => {
+                Ok(Message::Opened(search, storage)) => self.storages.push((search, storage)),
+                Ok(Message::Changed(search, trials)) => {
                     soon = soon.min(Instant::now() + WRITE_EVERY);
-                    let of_set = self.storages.iter_mut().filter(|(other, _)| *other == set);
-                    for (_, storage) in of_set {
+                    let of_search = self.storages.iter_mut().filter(|(other, _)| *other == search);
+                    for (_, storage) in of_search {
                         trials.iter().cloned().for_each(|(trial, times)| storage.note(trial, times));
                     }
                 }

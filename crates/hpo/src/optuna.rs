@@ -11,7 +11,7 @@ mod projection;
 mod recent;
 
 pub use distribution::{value as stored_value, written as stored_domain};
-pub use foreign::{Foreign, requested, told};
+pub use foreign::{Foreign, requested, running, told};
 pub use journal::{Journal, JournalError, StoredState, StoredTrial};
 pub use projection::{Projection, TRIAL, WRITER, end_of, origin_of};
 pub use recent::{Recent, Seen, Times};

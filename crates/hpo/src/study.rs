@@ -381,6 +381,14 @@ impl Study {
         Ok(())
     }
 
+    /// A trial that somebody else runs: samplers look elsewhere while it does. [`Self::tell`] says what came of it.
+    pub fn begin_elsewhere(&mut self, source: String, values: &Values) -> Result<u32, StudyError> {
+        let point = self.settings.space.point(values)?;
+        let number = self.begin(point, Origin::Outside)?;
+        self.trials[number as usize].source = Some(source);
+        Ok(number)
+    }
+
     /// A trial that somebody else ran, with what came of it.
     pub fn add(&mut self, values: &Values, reports: &[(u64, f64)], outcome: Outcome) -> Result<u32, StudyError> {
         self.add_from(None, values, reports, outcome)

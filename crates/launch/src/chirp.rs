@@ -3,13 +3,15 @@
 //! On HTCondor through the starter's proxy (*Chirp*: lines of text over TCP; where and with which cookie is in a file that
 //! the environment names, or of the scratch folder), as a note in the one event log of the run. Where the folder of the job is shared, in a file there.
 //! Where neither works nobody is told, and nothing else changes: all samples are in the record.
+//!
+//! By the same way a trial of a search hears that it is to pause: a file lies beside its parcel then.
 
-use crossbeam_channel::{Receiver, Sender, bounded, select, unbounded};
+use crossbeam_channel::{Receiver, Sender, after, bounded, never, select, unbounded};
 use std::fs;
 use std::io::{self, BufRead, BufReader, Write};
 use std::net::{TcpStream, ToSocketAddrs};
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use tulpar_core::live::{LiveLine, Seen};
 use tulpar_core::parcel;
 
@@ -27,10 +29,45 @@ const SAID_EVERY: Duration = Duration::from_secs(2);
 /// Of what was said since the last time, the most that is told to a site that keeps it for ever.
 const MOST_SAID: usize = 20;
 
+/// Whether a trial is to pause follows from what it said: it is asked soon after that, and then more and more seldom.
+const FIRST_QUESTION: Duration = Duration::from_secs(2);
+const LAST_QUESTION: Duration = Duration::from_secs(60);
+
 /// Tells of looks, in a thread of its own: whoever watches the task must not wait for the network.
 pub(crate) struct Watchers {
     looks: Sender<LiveLine>,
     said: Sender<LiveLine>,
+}
+
+/// When it is next asked whether the trial is to pause, and who is told so.
+struct Questions {
+    stop: Sender<()>,
+    next: Instant,
+    pause: Duration,
+}
+
+impl Questions {
+    fn new(stop: Sender<()>) -> Self {
+        Self { stop, next: Instant::now() + FIRST_QUESTION, pause: FIRST_QUESTION }
+    }
+
+    fn soon(&mut self) {
+        self.pause = FIRST_QUESTION;
+        self.next = self.next.min(Instant::now() + self.pause);
+    }
+
+    /// A moment later than the last time. Who does not answer is asked again: the job may have moved.
+    fn ask(&mut self, way: &Way) {
+        if Instant::now() < self.next {
+            return;
+        }
+        if way.is_to_stop() {
+            let _ = self.stop.send(());
+            self.pause = LAST_QUESTION;
+        }
+        self.next = Instant::now() + self.pause;
+        self.pause = (self.pause * 2).min(LAST_QUESTION);
+    }
 }
 
 enum Way {
@@ -40,8 +77,9 @@ enum Way {
 }
 
 impl Watchers {
-    /// The way that there is from the job in this folder.
-    pub(crate) fn find(folder: &Path, out: &Path, shared: bool) -> Option<Self> {
+    /// The way that there is from the job in this folder. `stop` is told when a job of which nothing is shared is to
+    /// save its state and end; others get a signal.
+    pub(crate) fn find(folder: &Path, out: &Path, shared: bool, stop: Option<Sender<()>>) -> Option<Self> {
         let named = |name| std::env::var_os(name).map(PathBuf::from);
         // HTCondor 25 puts it beside the scratch folder.
         let config = named("_CONDOR_CHIRP_CONFIG")
@@ -55,7 +93,7 @@ impl Watchers {
         };
         // One that waits is enough: the next says more. Of what a trial says every word counts.
         let ((looks, received), (said, heard)) = (bounded(1), unbounded());
-        std::thread::Builder::new().name("watchers".into()).spawn(move || run(&way, &received, &heard)).ok()?;
+        std::thread::Builder::new().name("watchers".into()).spawn(move || run(&way, &received, &heard, stop)).ok()?;
         Some(Self { looks, said })
     }
 
@@ -71,11 +109,17 @@ impl Watchers {
     }
 }
 
-fn run(way: &Way, looks: &Receiver<LiveLine>, said: &Receiver<LiveLine>) {
+fn run(way: &Way, looks: &Receiver<LiveLine>, said: &Receiver<LiveLine>, stop: Option<Sender<()>>) {
     let mut next = EVERY_MS;
     let mut failures = 0;
+    let mut questions = stop.map(Questions::new);
     while failures < MOST_FAILURES {
+        let question = match &questions {
+            Some(questions) => after(questions.next.saturating_duration_since(Instant::now())),
+            None => never(),
+        };
         let told = select! {
+            recv(question) -> _ => Ok(()),
             recv(looks) -> look => {
                 let Ok(look) = look else { return };
                 let Seen::Running(sample) = &look.seen else { continue };
@@ -89,12 +133,14 @@ fn run(way: &Way, looks: &Receiver<LiveLine>, said: &Receiver<LiveLine>) {
                 let Ok(first) = first else { continue };
                 let words: Vec<LiveLine> = std::iter::once(first).chain(said.try_iter()).collect();
                 let told = way.said(&words);
+                questions.iter_mut().for_each(Questions::soon);
                 // What is said meanwhile goes together.
                 std::thread::sleep(SAID_EVERY);
                 told
             }
         };
         failures = if told.is_ok() { 0 } else { failures + 1 };
+        questions.iter_mut().for_each(|questions| questions.ask(way));
     }
 }
 
@@ -103,6 +149,14 @@ impl Way {
         match self {
             Way::Chirp(config) => look.to_word().map_or(Ok(()), |word| chirp(config, &word)),
             Way::File(path) => fs::write(path, lines(std::slice::from_ref(look))),
+        }
+    }
+
+    /// Whether the submitting side wants the job to save its state and end.
+    fn is_to_stop(&self) -> bool {
+        match self {
+            Way::Chirp(config) => call(config, &format!("access {} 0", parcel::STOP)).is_ok(),
+            Way::File(_) => false,
         }
     }
 
@@ -128,6 +182,11 @@ fn lines(looks: &[LiveLine]) -> Vec<u8> {
 
 /// Writes one word into the job's event log. It holds no character that must be quoted.
 fn chirp(config: &Path, word: &str) -> io::Result<()> {
+    call(config, &format!("ulog {word}"))
+}
+
+/// One request to the proxy.
+fn call(config: &Path, request: &str) -> io::Result<()> {
     let text = fs::read_to_string(config)?;
     let mut words = text.split_whitespace();
     let (Some(host), Some(port), Some(cookie)) = (words.next(), words.next(), words.next()) else {
@@ -139,7 +198,7 @@ fn chirp(config: &Path, word: &str) -> io::Result<()> {
     stream.set_read_timeout(Some(PATIENCE))?;
     stream.set_write_timeout(Some(PATIENCE))?;
     let mut answers = BufReader::new(stream.try_clone()?);
-    for line in [format!("cookie {}\n", quoted(cookie)), format!("ulog {word}\n")] {
+    for line in [format!("cookie {}\n", quoted(cookie)), format!("{request}\n")] {
         (&stream).write_all(line.as_bytes())?;
         let mut answer = String::new();
         answers.read_line(&mut answer)?;
@@ -208,7 +267,7 @@ mod tests {
         let (looks, received) = bounded(16);
         ms.iter().for_each(|ms| looks.send(look(*ms)).unwrap());
         drop(looks);
-        run(&Way::Chirp(config), &received, &crossbeam_channel::never());
+        run(&Way::Chirp(config), &received, &never(), None);
         proxy.join().unwrap()
     }
 
@@ -239,7 +298,7 @@ mod tests {
         let (looks, received) = bounded(4);
         [10_000, 20_000].iter().for_each(|ms| looks.send(look(*ms)).unwrap());
         drop(looks);
-        run(&Way::File(path.clone()), &received, &crossbeam_channel::never());
+        run(&Way::File(path.clone()), &received, &never(), None);
         let text = fs::read(&path).unwrap();
         assert_eq!(LiveLine::read(text.strip_suffix(b"\n").unwrap()), Some(look(20_000)));
     }

@@ -73,17 +73,22 @@ pub fn worker_main(folder: &Path) -> Result<i32, WorkerError> {
     };
     // What an earlier start in this folder said was of another end.
     let _ = fs::remove_file(out.join(parcel::REPORT));
-    let (mut report, stopped) = run(&parcel, &folder, &folders, &out, stop).map_err(failed("starting the launcher"))?;
+    let run = run(&parcel, &folder, &folders, &out, stop).map_err(failed("starting the launcher"))?;
+    let Ran { mut report, stopped, asked } = run;
     if may_be_of_a_stop(&report.ending) && stopped.recv_timeout(SIGNAL_WAIT).is_ok() {
         report.ending = Ending::Preempted;
     }
     if parcel.shared.is_none() {
         keep_streams(&parcel, &folders, &out).map_err(failed("keeping what the task wrote"))?;
     }
-    if report.ending == Ending::Checkpointed && parcel.continues {
+    if asked.try_recv().is_ok() {
+        // It is over for whoever asked, and what it saved goes with the report.
+        if may_be_of_a_stop(&report.ending) {
+            report.ending = Ending::Preempted;
+        }
+    } else if report.ending == Ending::Checkpointed && parcel.continues {
         return Ok(CONTINUE);
-    }
-    if report.ending == Ending::Preempted {
+    } else if report.ending == Ending::Preempted {
         return Ok(0);
     }
     // What was pushed to a staging site is there.
@@ -145,14 +150,14 @@ fn may_be_of_a_stop(ending: &Ending) -> bool {
     }
 }
 
-/// Gives the report, and hears of signals to stop.
-fn run(
-    parcel: &Parcel,
-    folder: &Path,
-    folders: &Folders,
-    out: &Path,
-    stop: StopSignals,
-) -> io::Result<(Report, Receiver<()>)> {
+/// How it ended, and whether signals came to stop it or the submitting side asked for that.
+struct Ran {
+    report: Report,
+    stopped: Receiver<()>,
+    asked: Receiver<()>,
+}
+
+fn run(parcel: &Parcel, folder: &Path, folders: &Folders, out: &Path, stop: StopSignals) -> io::Result<Ran> {
     let mut spec = with_devices(parcel);
     let around = on_all_nodes(&mut spec);
     let attempt = spec.attempt;
@@ -163,7 +168,10 @@ fn run(
     options.keep_sandboxes = if parcel.shared.is_some() { Keep::Failed } else { Keep::Always };
     options.around = around;
     options.secrets = Box::new(move |name| secrets.get(name).cloned().or_else(|| std::env::var(name).ok()));
-    options.looks = Watchers::find(folder, out, parcel.shared.is_some())
+    let (asking, questions) = crossbeam_channel::unbounded();
+    // Only trials are ever asked, and only those that can go on later.
+    let pauses = spec.checkpoint.is_some() && !spec.objectives.is_empty() && parcel.shared.is_none();
+    options.looks = Watchers::find(folder, out, parcel.shared.is_some(), pauses.then_some(asking))
         .map(|watchers| -> Box<crate::LookTaker> { Box::new(move |looks| watchers.tell(looks)) });
     options.guard = Some(vec!["__guard".into(), options.run.clone()]);
     options.script = Some(vec!["__script".into()]);
@@ -180,6 +188,17 @@ fn run(
             }
         }
     });
+    let (asks, asked) = crossbeam_channel::unbounded();
+    std::thread::spawn({
+        let launcher = Arc::downgrade(&launcher);
+        move || {
+            for () in questions {
+                let _ = asks.send(());
+                let Some(launcher) = launcher.upgrade() else { return };
+                launcher.cancel(&[attempt], Ending::Preempted);
+            }
+        }
+    });
     let started = out.join(parcel::STARTED);
     let report = received.iter().find_map(|notice| match notice {
         Notice::Ended(_, report) => Some(*report),
@@ -190,7 +209,7 @@ fn run(
         }
     });
     drop(launcher);
-    Ok((report.expect("a launcher answers for every attempt"), stopped))
+    Ok(Ran { report: report.expect("a launcher answers for every attempt"), stopped, asked })
 }
 
 /// The site has chosen the devices, and says which by the variable that CUDA reads.

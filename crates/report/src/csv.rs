@@ -38,6 +38,10 @@ impl Csv {
         self.0.push_str("\r\n");
     }
 
+    pub(crate) fn text(self) -> String {
+        self.0
+    }
+
     pub(crate) fn finish(self, name: &'static str) -> CsvFile {
         CsvFile { name, text: self.0 }
     }

@@ -24,6 +24,7 @@ mod search;
 mod spent;
 mod statistics;
 mod summary;
+mod table;
 mod tables;
 mod timeline;
 mod trace;
@@ -51,8 +52,9 @@ pub use search::{
 pub use spent::{Rates, Spent};
 pub use statistics::{Period, Statistics, StatisticsFacts, StatisticsTable, statistics, tables as statistics_tables};
 pub use summary::{Measured, Occupation, RunFacts, RunReport, SetRow, Utilisation, compare, report};
+pub use table::{ResultTable, TableFormat};
 pub use timeline::{Occupied, SetTimes, Timeline};
 pub use trace::chrome::{Counters, chrome};
 pub use trace::otlp::otlp;
-pub use tracking::{Searched, TrialFacts, TrialTimes, hparams, mlflow, searched, trial_state, trials_json};
+pub use tracking::{Searched, TrialFacts, TrialTimes, hparams, mlflow, searched, trial_state, trials_json, wandb};
 pub use transfers::{Pair, Transfer, Transfers, all as all_transfers};

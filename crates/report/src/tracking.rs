@@ -1,18 +1,21 @@
-//! Searches as other tools keep them: runs of MLflow's file store, sessions of TensorBoard's HParams, and plain JSON.
+//! Searches as other tools keep them: runs of MLflow's file store, sessions of TensorBoard's HParams,
+//! offline runs of Weights & Biases, and plain JSON.
 //!
 //! It gives the files by name; whoever calls writes them.
 
 mod hparams;
 mod mlflow;
+mod wandb;
 
 pub use hparams::hparams;
 pub use mlflow::mlflow;
+pub use wandb::wandb;
 
 use serde::Serialize;
 use std::collections::BTreeMap;
 use tulpar_core::event::Event;
 use tulpar_core::hpo::{State, Study, Trial, Values};
-use tulpar_core::ids::{JobId, SetId};
+use tulpar_core::ids::{JobId, SearchId};
 use tulpar_core::plan::Graph;
 use tulpar_core::units::Timestamp;
 
@@ -50,10 +53,10 @@ pub struct TrialFacts<'a> {
 
 /// All searches of a run. Trials of others have the time of the run's first event.
 pub fn searched<'a>(graph: &'a Graph, times: &TrialTimes, first: Timestamp) -> Vec<Searched<'a>> {
-    let one = |set: SetId| {
-        let study = graph.study(set)?;
+    let one = |search: SearchId| {
+        let study = graph.study(search)?;
         let trials = study.trials().iter().map(|trial| {
-            let job = graph.task_of_trial(set, trial.number);
+            let job = graph.task_of_trial(search, trial.number);
             let (begin, end) = job.and_then(|job| times.0.get(&job).copied()).unwrap_or((first, first));
             let name = match (job, &trial.source) {
                 (Some(job), _) => graph.name(job),
@@ -62,7 +65,7 @@ pub fn searched<'a>(graph: &'a Graph, times: &TrialTimes, first: Timestamp) -> V
             };
             TrialFacts { name, trial, begin, end }
         });
-        Some(Searched { task: graph.plan().task(set).name.clone(), study, trials: trials.collect() })
+        Some(Searched { task: graph.search_name(search), study, trials: trials.collect() })
     };
     graph.searches().filter_map(one).collect()
 }

@@ -10,8 +10,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::time::Duration;
 use tulpar_core::hpo::optuna::{
-    Foreign, Recent, Seen, StoredState, StoredTrial, TRIAL, Times, WRITER, end_of, origin_of, requested, stored_domain,
-    stored_value, told,
+    Foreign, Recent, Seen, StoredState, StoredTrial, TRIAL, Times, WRITER, end_of, origin_of, requested, running,
+    stored_domain, stored_value, told,
 };
 use tulpar_core::hpo::{Direction, Origin, Settings, Trial, Values};
 
@@ -50,6 +50,8 @@ pub struct StudyDatabase {
     last: i64,
     /// Trials of others that are under way there.
     pending: BTreeSet<i64>,
+    /// Of these, those that we told of.
+    begun: BTreeSet<i64>,
     /// Trials that are ours, above `last`.
     own: BTreeSet<i64>,
     /// Changes when somebody else wrote.
@@ -75,6 +77,7 @@ impl StudyDatabase {
             next: 0,
             last: 0,
             pending: BTreeSet::new(),
+            begun: BTreeSet::new(),
             own: BTreeSet::new(),
             version: None,
             changed: true,
@@ -152,7 +155,15 @@ impl StudyDatabase {
         for id in candidates {
             let Some(trial) = stored(&self.connection, study, id)? else { continue };
             match trial.state {
-                StoredState::Running => drop(self.pending.insert(id)),
+                StoredState::Running => {
+                    self.pending.insert(id);
+                    if !self.begun.contains(&id)
+                        && let Some(begun) = running(self.recent.settings(), &trial)
+                    {
+                        self.begun.insert(id);
+                        found.push(begun);
+                    }
+                }
                 StoredState::Waiting => found.push(requested(self.recent.settings(), &trial)),
                 _ => found.push(told(self.recent.settings(), &trial)),
             }

@@ -102,25 +102,30 @@ impl Trials {
         Ok(any)
     }
 
-    /// Numbers those that are new, in the order in which they were asked for. After the jobs were written.
+    /// Numbers those that are new as their tasks are called, each search from 1. After the jobs were written.
     pub(crate) fn write(&mut self, sql: &Connection, run: i64, names: Option<&dyn JobNames>) -> rusqlite::Result<()> {
         for job in std::mem::take(&mut self.new) {
             let known = || {
-                sql.prepare_cached("SELECT task_set FROM jobs WHERE run = ?1 AND job = ?2")?
-                    .query_row(params![run, job], |row| row.get::<_, Option<String>>(0))
+                sql.prepare_cached("SELECT task_set, name FROM jobs WHERE run = ?1 AND job = ?2")?
+                    .query_row(params![run, job], |row| Ok((row.get(0)?, row.get(1)?)))
                     .optional()
             };
-            let set = match names.and_then(|names| names.set(JobId(job))) {
-                Some(set) => Some(set),
-                None => known()?.flatten(),
+            let named = names.and_then(|names| Some((names.set(JobId(job))?, names.name(JobId(job))?)));
+            let (set, name): (Option<String>, Option<String>) = match named {
+                Some((set, name)) => (Some(set), Some(name)),
+                None => known()?.unwrap_or_default(),
             };
-            let set = set.unwrap_or_default();
+            let trial = name.as_deref().and_then(number);
             sql.prepare_cached(
-                "UPDATE trials SET task_set = ?3, trial = 1 + (SELECT coalesce(max(trial), 0) FROM trials \
-                 WHERE run = ?1 AND task_set = ?3) WHERE run = ?1 AND job = ?2 AND trial IS NULL",
+                "UPDATE trials SET task_set = ?3, trial = ?4 WHERE run = ?1 AND job = ?2 AND trial IS NULL",
             )?
-            .execute(params![run, job, set])?;
+            .execute(params![run, job, set.unwrap_or_default(), trial])?;
         }
         Ok(())
     }
+}
+
+/// The number of a trial from the name of its task, `search[trial=3]` or `search[part=1,trial=3]`.
+fn number(name: &str) -> Option<u32> {
+    name.strip_suffix(']')?.rsplit_once("trial=")?.1.parse().ok()
 }

@@ -234,7 +234,10 @@ impl Walk<'_> {
                 let position = task.inputs.iter().position(|other| other.name == input.name).unwrap_or(0) as u32;
                 makers.extend(engine.graph().version(job, position, set));
             }
-            Some(FileSource::Search { task: set, .. }) => makers.extend(engine.graph().best(set)),
+            Some(FileSource::Search { task: set, .. }) => {
+                let graph = engine.graph();
+                makers.extend(graph.searches_for(job, set).into_iter().filter_map(|search| graph.best(search)));
+            }
             None => {}
         }
         let more = makers.len().saturating_sub(MOST_MAKERS);

@@ -128,6 +128,10 @@ pub(crate) struct ExportArguments {
     #[arg(short, long, value_name = "FILE")]
     pub(crate) out: Option<PathBuf>,
 
+    /// With --format table: of which task (default: the only one that has several)
+    #[arg(long, value_name = "TASK")]
+    pub(crate) task: Option<String>,
+
     /// With --format otlp: send it to this collector instead, e.g. http://127.0.0.1:4318
     #[arg(long, value_name = "URL", conflicts_with = "out")]
     pub(crate) otlp_endpoint: Option<String>,
@@ -141,12 +145,17 @@ pub(crate) enum ExportFormat {
     Chrome,
     /// OpenTelemetry spans as OTLP/JSON, one request a line
     Otlp,
+    /// The tasks of a `for:` or `search:` as one table, with the numbers of their JSON files: CSV, JSON or Parquet by the name
+    /// of --out
+    Table,
     /// The trials of searches, one line of JSON each
     Trials,
     /// Searches for TensorBoard's HParams page: --out names the folder of logs
     Hparams,
     /// Searches as MLflow's file store: --out names its folder, mlruns
     Mlflow,
+    /// Searches as offline runs of Weights & Biases: --out names the folder that holds wandb
+    Wandb,
 }
 
 /// A workflow for another system.

@@ -5,7 +5,7 @@ use serde::Serialize;
 use std::collections::BTreeMap;
 use tulpar_core::engine::{Engine, State};
 use tulpar_core::hpo::{Study, Trial, Values, analysis};
-use tulpar_core::ids::SetId;
+use tulpar_core::ids::SearchId;
 use tulpar_report::trial_state;
 
 /// A search, as `--json` says it.
@@ -28,18 +28,18 @@ pub(crate) struct BestView {
 
 pub(crate) fn views(engine: &Engine) -> Vec<SearchView> {
     let graph = engine.graph();
-    let view = |set| {
-        let study = graph.study(set)?;
+    let view = |search| {
+        let study = graph.study(search)?;
         let mut trials = BTreeMap::new();
         for trial in study.trials() {
             *trials.entry(trial_state(trial)).or_default() += 1;
         }
         let best = best(study).into_iter().map(|trial| BestView {
-            name: graph.task_of_trial(set, trial.number).map(|job| graph.name(job)),
+            name: graph.task_of_trial(search, trial.number).map(|job| graph.name(job)),
             params: study.values(trial.number).unwrap_or_default(),
             values: values(study, trial),
         });
-        Some(SearchView { task: engine.plan().task(set).name.clone(), trials, best: best.collect() })
+        Some(SearchView { task: graph.search_name(search), trials, best: best.collect() })
     };
     graph.searches().filter_map(view).collect()
 }
@@ -59,15 +59,11 @@ fn values(study: &Study, trial: &Trial) -> BTreeMap<String, f64> {
 /// For a line of progress: `search 12/50, best loss 0.25`.
 pub(crate) fn standing(engine: &Engine) -> Vec<String> {
     let graph = engine.graph();
-    let one = |set: SetId| {
-        let study = graph.study(set)?;
-        let counts = engine.set_counts(set);
-        let mut text = format!(
-            "{} {}/{}",
-            engine.plan().task(set).name,
-            counts.settled() - counts.of(State::Skipped),
-            counts.total()
-        );
+    let one = |search: SearchId| {
+        let study = graph.study(search)?;
+        let counts = engine.search_counts(search);
+        let ended = counts.settled() - counts.of(State::Skipped);
+        let mut text = format!("{} {ended}/{}", graph.search_name(search), counts.total());
         if study.settings().objectives.len() == 1
             && let Some(best) = study.best()
         {

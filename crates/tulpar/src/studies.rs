@@ -5,20 +5,20 @@ use std::path::{Path, PathBuf};
 use tulpar_core::engine::Engine;
 use tulpar_core::hpo::Trial;
 use tulpar_core::hpo::optuna::{Foreign, Times};
-use tulpar_core::ids::{Digest, SetId};
+use tulpar_core::ids::{Digest, SearchId};
 use tulpar_exec::folder::{Project, RunFolder};
 use tulpar_exec::storage::{JournalFile, Keeper, Storage, StorageError};
 use tulpar_store::{StudyDatabase, StudyError};
 
 /// Whoever keeps the studies, if the run has some.
 pub(crate) fn kept(project: &Project, folder: &RunFolder, engine: &Engine) -> Result<Option<Keeper>, Failure> {
-    let sets: Vec<SetId> = engine.graph().searches().collect();
-    if sets.is_empty() {
+    let tasks = engine.plan().workflow.tasks.iter().filter(|task| task.search().is_some()).count();
+    if tasks == 0 {
         return Ok(None);
     }
-    let opened = sets.iter().map(|set| Ok((*set, open(project, folder, engine, *set, sets.len() == 1)?)));
-    let storages = opened.collect::<Result<Vec<_>, StorageError>>().map_err(refused)?;
-    Ok(Some(Keeper::start(engine, storages).map_err(refused)?))
+    let (project, folder) = (project.clone(), folder.clone());
+    let opener = move |engine: &Engine, search: SearchId| open(&project, &folder, engine, search, tasks == 1);
+    Ok(Some(Keeper::start(engine, Box::new(opener)).map_err(refused)?))
 }
 
 fn refused(error: StorageError) -> Failure {
@@ -29,18 +29,25 @@ fn open(
     project: &Project,
     folder: &RunFolder,
     engine: &Engine,
-    set: SetId,
+    id: SearchId,
     only: bool,
 ) -> Result<Box<dyn Storage>, StorageError> {
     let plan = engine.plan();
-    let task = plan.task(set);
+    let task = plan.task(id.set);
     let search = task.search().expect("it is one of the searches");
-    let settings = search.study.clone();
+    let settings = match engine.graph().study(id) {
+        Some(study) => study.settings().clone(),
+        None => search.study.clone(),
+    };
+    let whole = engine.graph().search_name(id);
+    // Of which element it is, in brackets.
+    let element = whole.strip_prefix(&task.name).unwrap_or_default();
     let name = match &search.name {
         Some(name) => name.clone(),
         None if only => plan.workflow.name.clone(),
         None => format!("{}.{}", plan.workflow.name, task.name),
     };
+    let name = format!("{name}{element}");
     // Runs of other folders may have the same name, and write there too.
     let place = Digest::of(folder.path.as_os_str().as_encoded_bytes()).to_string();
     let worker = format!("{}-{}", folder.name, place.get(..12).unwrap_or(&place));
@@ -54,7 +61,7 @@ fn open(
     }
     let path = match storage {
         Some(storage) => project.root().join(storage),
-        None => default_path(folder, &task.name),
+        None => default_path(folder, &whole),
     };
     Ok(Box::new(JournalFile::open(&path, &name, &worker, settings)?))
 }

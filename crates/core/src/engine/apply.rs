@@ -3,7 +3,7 @@
 use super::stages::{Iterations, Parked};
 use super::{Engine, Live, Mode, State};
 use crate::event::{Because, Event, Outcome as RunOutcome, Stopping};
-use crate::ids::{JobId, SetId};
+use crate::ids::{JobId, SearchId, SetId};
 use crate::job::{Ending, InputFile, OutputFile, Source};
 use crate::plan::Target;
 use crate::units::Timestamp;
@@ -31,6 +31,7 @@ impl Engine {
                 self.nodes.all_pilots_gone();
                 self.graph.shift_searches(at.since(before));
                 self.reopen();
+                self.asking.change_all();
             }
             Event::Missed { job, .. } => self.ready_or_parked(*job),
             Event::Due { job } => self.set(*job, State::Ready),
@@ -47,11 +48,14 @@ impl Engine {
                 let (request, placement) = (request.clone(), placement.clone());
                 let live = Live { n: attempt.n, request, placement, variant: *variant, since: at };
                 self.hold(attempt.job, &live, true);
+                self.count_gpus(attempt.job, live.milli_gpus(), at, true);
                 self.live.insert(attempt.job, live);
             }
             Event::Started { attempt } => {
                 if let Some(live) = self.live.get_mut(&attempt.job) {
-                    live.since = at;
+                    let (milli_gpus, since) = (live.milli_gpus(), std::mem::replace(&mut live.since, at));
+                    self.count_gpus(attempt.job, milli_gpus, since, false);
+                    self.count_gpus(attempt.job, milli_gpus, at, true);
                 }
                 self.set(attempt.job, State::Running);
             }
@@ -69,6 +73,7 @@ impl Engine {
                 if let Some(live) = &live {
                     self.nodes.release(attempt.job, &live.placement, &live.request);
                     self.hold(attempt.job, live, false);
+                    self.count_gpus(attempt.job, live.milli_gpus(), live.since, false);
                     self.graph.spend(attempt.job, live.gpu_time(at));
                 }
                 if report.ending.is_success() {
@@ -95,7 +100,7 @@ impl Engine {
                 let set = self.graph.set_of(*job);
                 self.graph.end_trial(*job, Outcome::Failed { reason: self.why_failed(*job) });
                 self.sets[set.index()].failed += 1;
-                let excused = self.tolerates(set);
+                let excused = self.tolerates(*job, set);
                 self.excused[job.index()] = excused;
                 if !excused {
                     self.hard_failures += 1;
@@ -127,7 +132,10 @@ impl Engine {
                 self.graph.begin_trial(at, *job, values, *origin);
                 self.one_less(*job);
             }
-            Event::Reported { job, step, value } => self.verdict = self.graph.report(*job, *step, *value),
+            Event::Reported { job, step, value } => {
+                self.verdict = self.graph.report(*job, *step, *value);
+                self.search_changed(*job);
+            }
             Event::Curtailed { attempt, how } => self.graph.curtail(attempt.job, *how),
             Event::Paused { job } => {
                 self.graph.pause_trial(*job);
@@ -138,7 +146,11 @@ impl Engine {
                 self.graph.continue_trial(*job);
                 self.set(*job, State::Ready);
             }
-            Event::Added { set, added } => self.graph.add_trial(*set, added),
+            Event::Added { set, part, added } => {
+                let search = SearchId { set: *set, part: *part };
+                self.graph.add_trial(search, added);
+                self.asking.change(search);
+            }
             Event::Ordered { chosen, .. } => self.go(*chosen),
             Event::Stopping { how } => self.stopping = Some(*how),
             Event::RunEnded { outcome } => {
@@ -157,6 +169,9 @@ impl Engine {
         self.leave(job, set, old);
         self.counts.0[old as usize] -= 1;
         self.sets[set.index()].counts.0[old as usize] -= 1;
+        if let Some(search) = self.graph.search_of(job) {
+            self.asking.left(search, old);
+        }
         self.enter(job, set, state);
         if let Some(most) = self.plan().task(set).settings.at_most
             && (old.is_live() || state.is_live())
@@ -210,6 +225,9 @@ impl Engine {
     fn enter(&mut self, job: JobId, set: SetId, state: State) {
         self.counts.0[state as usize] += 1;
         self.sets[set.index()].counts.0[state as usize] += 1;
+        if let Some(search) = self.graph.search_of(job) {
+            self.asking.entered(search, state);
+        }
         match state {
             State::Ready => {
                 if let Some(late) = self.asked_late.get_mut(&set) {
@@ -298,6 +316,7 @@ impl Engine {
 
     pub(super) fn one_less(&mut self, job: JobId) {
         self.unmet[job.index()] -= 1;
+        self.search_changed(job);
         if self.unmet[job.index()] == 0 && self.state(job) == State::Waiting {
             self.become_due(job);
         }
@@ -344,13 +363,15 @@ impl Engine {
         }
     }
 
-    fn tolerates(&self, set: SetId) -> bool {
+    /// Whether the run goes on without this task, which fails now.
+    fn tolerates(&self, job: JobId, set: SetId) -> bool {
         let progress = &self.sets[set.index()];
         match self.plan().task(set).settings.tolerate {
             // A search learns from what failed too, and goes on without it, as long as there is something to find.
             Tolerance::None => {
-                let without = progress.failed + progress.counts.of(State::Skipped);
-                self.plan().task(set).search().is_some() && without < progress.counts.total()
+                let Some(search) = self.graph.search_of(job) else { return false };
+                let counts = self.asking.of(search).counts;
+                counts.of(State::Failed) + 1 + counts.of(State::Skipped) < counts.total()
             }
             Tolerance::Tasks(allowed) => progress.failed <= allowed,
             Tolerance::Percent(percent) => {
@@ -498,9 +519,9 @@ impl Engine {
         for job in 0..self.states.len() {
             self.unmet[job] = self.graph.waits(Target::Job(JobId::from(job)));
         }
-        for set in self.graph.searches().collect::<Vec<_>>() {
-            let asked = self.graph.asked(set) as usize;
-            for job in self.graph.jobs_of(set).into_iter().flatten().take(asked) {
+        for search in self.graph.searches().collect::<Vec<_>>() {
+            let asked = self.graph.asked(search) as usize;
+            for job in self.graph.jobs_of_search(search).take(asked) {
                 self.unmet[job.index()] -= 1;
             }
         }

@@ -1,8 +1,9 @@
 //! What must be true after every step; tests call it, so that a wrong view is found where it goes wrong.
 
+use super::asking::Asking;
 use super::{Engine, STATES, State};
 use crate::event::Placement;
-use crate::ids::{JobId, NodeId};
+use crate::ids::{JobId, NodeId, SearchId};
 use crate::plan::Target;
 use crate::resources::Request;
 
@@ -22,6 +23,10 @@ pub enum Violation {
     Arrivals(usize, usize),
     #[error("{0} jobs are ready, {1} are queued")]
     Ready(u32, usize),
+    #[error("what is counted of the search {0:?} is not what its trials say")]
+    Search(SearchId),
+    #[error("the search {0:?} could ask for a trial, and is forgotten")]
+    Forgotten(SearchId),
 }
 
 impl Engine {
@@ -30,7 +35,28 @@ impl Engine {
         self.check_live()?;
         self.check_resources()?;
         self.check_arrivals()?;
+        self.check_searches()?;
         self.check_dependencies()
+    }
+
+    fn check_searches(&self) -> Result<(), Violation> {
+        let mut found = Asking::default();
+        for job in (0..self.states.len()).map(JobId::from) {
+            let Some(search) = self.graph.search_of(job) else { continue };
+            found.entered(search, self.state(job));
+            if let Some(live) = self.live.get(&job) {
+                found.holds(search, live.milli_gpus(), live.since, true);
+            }
+        }
+        if let Some((search, _)) = found.all().find(|(search, standing)| self.asking.of(**search) != **standing) {
+            return Err(Violation::Search(*search));
+        }
+        let ends = self.stopping.is_some() || self.outcome.is_some();
+        let forgotten = |search: &SearchId| !self.asking.is_changed(*search) && self.could_ask(*search);
+        match self.graph.searches().find(forgotten).filter(|_| !ends) {
+            Some(search) => Err(Violation::Forgotten(search)),
+            None => Ok(()),
+        }
     }
 
     /// What two engines disagree about: a run and its replay must agree on everything.
@@ -169,8 +195,8 @@ impl Engine {
                 found[job.index()] += u32::from(!complete);
             }
         }
-        for set in self.graph.searches() {
-            for job in self.graph.jobs_of(set).into_iter().flatten().skip(self.graph.asked(set) as usize) {
+        for search in self.graph.searches() {
+            for job in self.graph.jobs_of_search(search).skip(self.graph.asked(search) as usize) {
                 found[job.index()] += 1;
             }
         }

@@ -5,6 +5,7 @@
 
 mod apply;
 mod arrivals;
+mod asking;
 mod check;
 mod devices;
 mod explain;
@@ -28,12 +29,13 @@ pub use policy::{Mode, Order, Packing, Policy};
 pub use rollout::Forecast;
 
 use crate::event::{Action, Event, Outcome, Placement, Stopping, Way};
-use crate::ids::{AttemptId, JobId, SetId};
+use crate::ids::{AttemptId, JobId, SearchId, SetId};
 use crate::job::OutputFile;
 use crate::plan::{Cycle, Graph, Plan};
 use crate::resources::Request;
 use crate::units::Timestamp;
 use crate::workflow::Operand;
+use asking::Asking;
 use nodes::Nodes;
 use ranks::Ranks;
 use ready::{ReadyQueues, Wants};
@@ -135,10 +137,14 @@ struct Live {
 }
 
 impl Live {
+    /// Of all its nodes together.
+    fn milli_gpus(&self) -> u128 {
+        u128::from(self.request.milli_gpus()) * u128::from(self.request.nodes)
+    }
+
     /// Of all its devices together, until then.
     fn gpu_time(&self, now: Timestamp) -> Duration {
-        let milli_gpus = u128::from(self.request.milli_gpus()) * u128::from(self.request.nodes);
-        Duration::from_micros((now.since(self.since).as_micros() * milli_gpus / 1000) as u64)
+        Duration::from_micros((now.since(self.since).as_micros() * self.milli_gpus() / 1000) as u64)
     }
 }
 
@@ -232,6 +238,7 @@ pub struct Engine {
     last: Timestamp,
     /// What the study said of the number that was recorded last.
     verdict: Decision,
+    asking: Asking,
     /// Something is known that may make another order better.
     doubt: bool,
     /// Jobs that rollouts have played through so far.
@@ -310,6 +317,7 @@ impl Engine {
             began: None,
             last: Timestamp::default(),
             verdict: Decision::Continue,
+            asking: Asking::default(),
             doubt: true,
             rolled_out: 0,
             imagined: false,
@@ -351,6 +359,11 @@ impl Engine {
 
     pub fn set_counts(&self, set: SetId) -> Counts {
         self.sets[set.index()].counts
+    }
+
+    /// Of one search, where a task set has several.
+    pub fn search_counts(&self, search: SearchId) -> Counts {
+        self.asking.of(search).counts
     }
 
     /// How many jobs of a task set were taken from earlier runs.

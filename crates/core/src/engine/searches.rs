@@ -6,7 +6,7 @@
 
 use super::{Engine, State, Step};
 use crate::event::{Action, Because, Curtailment, Event};
-use crate::ids::{AttemptId, JobId, SetId};
+use crate::ids::{AttemptId, JobId, SearchId};
 use crate::job::Ending;
 use crate::units::Timestamp;
 use tulpar_hpo::{Decision, Origin, Proposal, Values};
@@ -20,61 +20,84 @@ pub(super) fn after_curtailment(job: JobId, how: Curtailment) -> Event {
 }
 
 impl Engine {
-    /// Asks each search for its next trial, when none of its trials waits for room. True when something was recorded.
+    /// Asks each search of which something changed for its next trial, when none of its trials waits for room. True when
+    /// something was recorded.
     pub(super) fn ask(&mut self, now: Timestamp, step: &mut Step) -> bool {
-        let searches: Vec<SetId> = self.graph.searches().collect();
         let mut recorded = false;
-        for set in searches {
-            recorded |= self.ask_one(now, set, step);
+        for search in self.asking.take() {
+            if self.ask_one(now, search, step) {
+                self.asking.change(search);
+                recorded = true;
+            }
         }
         recorded
     }
 
-    fn ask_one(&mut self, now: Timestamp, set: SetId, step: &mut Step) -> bool {
-        let Some(under_way) = self.under_way(set) else { return false };
-        if let Some(job) = self.graph.promotion(set).filter(|_| !self.imagined && !self.is_spent(now, set)) {
+    fn ask_one(&mut self, now: Timestamp, search: SearchId, step: &mut Step) -> bool {
+        let Some(under_way) = self.under_way(search) else { return false };
+        if let Some(job) = self.graph.promotion(search).filter(|_| !self.imagined && !self.is_spent(now, search)) {
             self.record(now, Event::Continued { job }, step);
             return true;
         }
-        let Some(job) = self.next_trial(set) else {
-            return under_way == 0 && self.end_paused(now, set, step);
+        let Some(job) = self.next_trial(search) else {
+            return under_way == 0 && self.end_paused(now, search, step);
         };
-        if self.is_spent(now, set) {
-            self.skip_rest(now, set, Because::Spent, step);
-        } else if let Some((values, origin)) = self.proposal(set) {
+        if self.is_spent(now, search) {
+            self.skip_rest(now, search, Because::Spent, step);
+        } else if let Some((values, origin)) = self.proposal(search) {
             self.record(now, Event::Asked { job, values, origin }, step);
         } else {
-            self.skip_rest(now, set, Because::Exhausted, step);
+            self.skip_rest(now, search, Because::Exhausted, step);
         }
         true
     }
 
+    /// Whether a search has something to ask for; none has after a step, unless the run is being stopped.
+    pub(super) fn could_ask(&self, search: SearchId) -> bool {
+        let Some(under_way) = self.under_way(search) else { return false };
+        let ends_paused = under_way == 0 && self.graph.paused(search) > 0;
+        self.graph.promotion(search).is_some() || self.next_trial(search).is_some() || ends_paused
+    }
+
+    /// Something about a task changed that may let its search ask for a trial.
+    pub(super) fn search_changed(&mut self, job: JobId) {
+        if let Some(search) = self.graph.search_of(job) {
+            self.asking.change(search);
+        }
+    }
+
+    /// An attempt has GPUs since then, or no longer.
+    pub(super) fn count_gpus(&mut self, job: JobId, milli_gpus: u128, since: Timestamp, holds: bool) {
+        if let Some(search) = self.graph.search_of(job) {
+            self.asking.holds(search, milli_gpus, since, holds);
+        }
+    }
+
     /// How many trials are under way, unless one waits for room or no more may be.
-    fn under_way(&self, set: SetId) -> Option<u32> {
-        let counts = self.sets[set.index()].counts;
+    fn under_way(&self, search: SearchId) -> Option<u32> {
+        let counts = self.asking.of(search).counts;
         let waits = counts.of(State::Ready) + counts.of(State::Looking);
         let live = counts.of(State::Submitted) + counts.of(State::Running) + counts.of(State::Held);
-        let under_way = waits + live + counts.of(State::Backoff) - self.graph.paused(set);
-        let most = self.plan().task(set).search()?.parallel.unwrap_or(u32::MAX);
+        let under_way = waits + live + counts.of(State::Backoff) - self.graph.paused(search);
+        let most = self.plan().task(search.set).search()?.parallel.unwrap_or(u32::MAX);
         (waits == 0 && under_way < most).then_some(under_way)
     }
 
     /// The task that would be the next trial. They are asked for in their order.
-    fn next_trial(&self, set: SetId) -> Option<JobId> {
-        let asked = self.graph.asked(set);
-        let job = self.graph.job_at(set, asked)?;
+    fn next_trial(&self, search: SearchId) -> Option<JobId> {
+        let job = self.graph.trial_at(search, self.graph.asked(search))?;
         (self.state(job) == State::Waiting && self.unmet[job.index()] == 1).then_some(job)
     }
 
-    fn proposal(&mut self, set: SetId) -> Option<(Values, Origin)> {
+    fn proposal(&mut self, search: SearchId) -> Option<(Values, Origin)> {
         if self.imagined {
             // How long it takes is imagined, not what it finds.
             return Some((Values::new(), Origin::Sampled));
         }
-        if let Some(values) = self.graph.requested(set) {
+        if let Some(values) = self.graph.requested(search) {
             return Some((values, Origin::Requested));
         }
-        let study = self.graph.study_mut(set)?;
+        let study = self.graph.study_mut(search)?;
         match study.propose() {
             Proposal::Start { point, origin } => Some((study.space().values(&point), origin)),
             // Whoever was promoted has gone on before anybody new was asked for.
@@ -83,21 +106,18 @@ impl Engine {
     }
 
     /// Whether the search has used up the time or the GPU hours that it was given.
-    fn is_spent(&self, now: Timestamp, set: SetId) -> bool {
-        let Some(search) = self.plan().task(set).search() else { return false };
-        let (began, spent) = self.graph.spent(set);
-        if search.time.is_some_and(|time| began.is_some_and(|began| now.since(began) >= time)) {
+    fn is_spent(&self, now: Timestamp, search: SearchId) -> bool {
+        let Some(limits) = self.plan().task(search.set).search() else { return false };
+        let (began, spent) = self.graph.spent(search);
+        if limits.time.is_some_and(|time| began.is_some_and(|began| now.since(began) >= time)) {
             return true;
         }
-        let Some(most) = search.gpu_time else { return false };
-        let live = self.live.iter().filter(|(job, _)| self.graph.set_of(**job) == set);
-        spent + live.map(|(_, live)| live.gpu_time(now)).sum::<std::time::Duration>() >= most
+        limits.gpu_time.is_some_and(|most| spent + self.asking.of(search).gpu_time(now) >= most)
     }
 
     /// The tasks that are left are not needed.
-    fn skip_rest(&mut self, now: Timestamp, set: SetId, because: Because, step: &mut Step) {
-        let left: Vec<JobId> =
-            self.graph.jobs_of(set).into_iter().flatten().skip(self.graph.asked(set) as usize).collect();
+    fn skip_rest(&mut self, now: Timestamp, search: SearchId, because: Because, step: &mut Step) {
+        let left: Vec<JobId> = self.graph.jobs_of_search(search).skip(self.graph.asked(search) as usize).collect();
         for job in left {
             if self.state(job) == State::Waiting {
                 self.record(now, Event::Skipped { job, because: because.clone() }, step);
@@ -106,8 +126,8 @@ impl Engine {
     }
 
     /// Nobody is left who could show that a paused trial is among the best after all.
-    fn end_paused(&mut self, now: Timestamp, set: SetId, step: &mut Step) -> bool {
-        let paused = self.graph.paused_trials(set);
+    fn end_paused(&mut self, now: Timestamp, search: SearchId, step: &mut Step) -> bool {
+        let paused = self.graph.paused_trials(search);
         for job in &paused {
             self.record(now, Event::Skipped { job: *job, because: Because::Pruned }, step);
         }

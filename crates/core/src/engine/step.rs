@@ -3,7 +3,7 @@
 use super::searches::after_curtailment;
 use super::{Engine, State, Step};
 use crate::event::{Action, Because, Cached, Event, FieldQuery, Input, Outcome, Publication, Reason, Stopping};
-use crate::ids::{AttemptId, JobId, SetId};
+use crate::ids::{AttemptId, JobId, SearchId, SetId};
 use crate::job::{Ending, Report};
 use crate::plan::SpecContext;
 use crate::units::Timestamp;
@@ -66,9 +66,9 @@ impl Engine {
                     self.said(now, attempt, at, value, step);
                 }
             }
-            Input::Added { set, added } => {
-                if self.graph.fits(set, &added) {
-                    self.record(now, Event::Added { set, added }, step);
+            Input::Added { set, part, added } => {
+                if self.graph.fits(SearchId { set, part }, &added) {
+                    self.record(now, Event::Added { set, part, added }, step);
                 }
             }
             Input::Node { node, present } => {

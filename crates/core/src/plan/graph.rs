@@ -213,7 +213,9 @@ impl Graph {
         let axes = self.axes_of(set);
         if !axes.is_empty() {
             let rows = scatter::rows(axes, self.index_of(job));
-            let mut separator = '[';
+            // A planned search has the name of its element already.
+            let mut separator = if name.ends_with(']') { ',' } else { '[' };
+            name.truncate(name.trim_end_matches(']').len());
             for (axis, row) in axes.iter().zip(rows) {
                 // The parameters of a trial are not known before it is asked for, and a name must not change.
                 let named = if matches!(axis.values, ResolvedValues::Trials(_)) { 1 } else { axis.names.len() };
@@ -239,7 +241,8 @@ impl Graph {
             return self.jobs_of(set)?.next();
         }
         let bare = name.split('[').next().unwrap_or(name);
-        let set = self.plan.set_named(bare)?;
+        let element = || self.plan.set_named(&format!("{}]", name.rsplit_once(",trial=")?.0));
+        let set = self.plan.set_named(bare).or_else(element)?;
         let mut jobs = self.jobs_of(set)?;
         if bare.len() == name.len() && self.axes_of(set).is_empty() {
             return jobs.next();
@@ -337,7 +340,8 @@ impl Graph {
         self.sets[set.index()] = Some(Unfolded { first, count, axes });
         let dynamic_sources: Vec<SetId> = plan.dynamic_sources(set).collect();
         let source = plan.task(set).arrivals().map(|(source, _)| source);
-        if plan.task(set).search().is_some() {
+        if let Some(search) = plan.task(set).search() {
+            self.searches.unfold(set, search, count);
             // Each waits until it is asked for.
             self.job_waits[first.index()..].iter_mut().for_each(|waits| *waits += 1);
         }

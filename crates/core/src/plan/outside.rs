@@ -1,28 +1,43 @@
 //! Trials of a search that did not begin here: others ran them, or want them to be run.
 
 use crate::event::Added;
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use tulpar_hpo::{Origin, Study, StudyError, Values};
 
 #[derive(Clone, Debug, Default)]
 pub(super) struct Outside {
     /// Where those are kept that came in; nothing comes in twice.
     sources: BTreeSet<String>,
+    /// Of those, the ones that others run now, with their numbers.
+    running: BTreeMap<String, u32>,
     /// Those that are to be run, in the order in which they came.
     requests: VecDeque<(String, Values)>,
 }
 
 impl Outside {
     pub(super) fn fits(&self, study: &Study, added: &Added) -> bool {
-        !self.sources.contains(&added.source) && study.space().point(&added.values).is_ok()
+        let ends = added.outcome.is_some() && self.running.contains_key(&added.source);
+        (ends || !self.sources.contains(&added.source)) && study.space().point(&added.values).is_ok()
     }
 
     pub(super) fn add(&mut self, study: &mut Study, added: &Added) {
         self.sources.insert(added.source.clone());
+        // Whether it fits was seen before it was recorded.
         match &added.outcome {
+            None if added.running => {
+                if let Ok(number) = study.begin_elsewhere(added.source.clone(), &added.values) {
+                    self.running.insert(added.source.clone(), number);
+                }
+            }
             None => self.requests.push_back((added.source.clone(), added.values.clone())),
             Some(outcome) => {
-                // Whether it fits was seen before it was recorded.
+                if let Some(number) = self.running.remove(&added.source) {
+                    for (step, value) in &added.steps {
+                        let _ = study.report(number, *step, *value);
+                    }
+                    let _ = study.tell(number, outcome.clone());
+                    return;
+                }
                 let _ = study.add_from(Some(added.source.clone()), &added.values, &added.steps, outcome.clone());
             }
         }

@@ -6,10 +6,10 @@ use super::Plan;
 use super::graph::Graph;
 use super::outside::Outside;
 use crate::event::{Added, Curtailment};
-use crate::ids::{Digest, JobId, SetId};
+use crate::ids::{Digest, JobId, SearchId, SetId};
 use crate::job::{InputFile, Source, Told};
 use crate::units::Timestamp;
-use crate::workflow::{Finding, Value};
+use crate::workflow::{Finding, Search, Value};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 use std::time::Duration;
@@ -20,7 +20,9 @@ const MOST_STEPS: usize = 10_000;
 
 #[derive(Clone, Debug, Default)]
 pub(super) struct Searches {
-    by_set: BTreeMap<SetId, Searching>,
+    all: BTreeMap<SearchId, Searching>,
+    /// By task set, how many trials each of its searches has; 0 where it is none.
+    trials: Vec<u32>,
 }
 
 #[derive(Clone, Debug)]
@@ -59,50 +61,118 @@ impl Searching {
 
 impl Searches {
     pub(super) fn new(plan: &Plan) -> Self {
-        let tasks = plan.workflow.tasks.iter().enumerate();
-        let searches = tasks.filter_map(|(set, task)| {
+        let trials = plan.workflow.tasks.iter().map(|task| task.search().map_or(0, |search| search.trials));
+        Self { all: BTreeMap::new(), trials: trials.collect() }
+    }
+
+    /// A task set has its tasks: one search for every element of its `for:`, whose trials follow each other.
+    pub(super) fn unfold(&mut self, set: SetId, search: &Search, count: u32) {
+        for part in 0..count / search.trials.max(1) {
+            let mut settings = search.study.clone();
+            // Searches of the same space are to look at different places.
+            settings.seed = settings.seed.wrapping_add(u64::from(part));
             // One that makes no sense was refused when the workflow was read.
-            let study = Study::new(task.search()?.study.clone()).ok()?;
-            Some((SetId::from(set), Searching::new(study)))
-        });
-        Self { by_set: searches.collect() }
+            if let Ok(study) = Study::new(settings) {
+                self.all.insert(SearchId { set, part }, Searching::new(study));
+            }
+        }
     }
 }
 
 impl Graph {
-    /// The sets that are searches.
-    pub fn searches(&self) -> impl Iterator<Item = SetId> + '_ {
-        self.searches.by_set.keys().copied()
+    /// All searches whose tasks are known, in the order of the workflow.
+    pub fn searches(&self) -> impl Iterator<Item = SearchId> + '_ {
+        self.searches.all.keys().copied()
     }
 
-    pub fn study(&self, set: SetId) -> Option<&Study> {
-        Some(&self.searches.by_set.get(&set)?.study)
+    /// The searches of a task set; none where it is no search.
+    pub fn searches_of(&self, set: SetId) -> impl Iterator<Item = SearchId> + '_ {
+        let all = SearchId { set, part: 0 }..=SearchId { set, part: u32::MAX };
+        self.searches.all.range(all).map(|(search, _)| *search)
     }
 
-    pub(crate) fn study_mut(&mut self, set: SetId) -> Option<&mut Study> {
-        Some(&mut self.searches.by_set.get_mut(&set)?.study)
+    /// The search that a task is a trial of.
+    #[inline]
+    pub fn search_of(&self, job: JobId) -> Option<SearchId> {
+        let set = self.set_of(job);
+        match self.searches.trials[set.index()] {
+            0 => None,
+            trials => Some(SearchId { set, part: self.index_of(job) / trials }),
+        }
+    }
+
+    /// `search`, or `search[part=3]` where there is one for each element.
+    pub fn search_name(&self, search: SearchId) -> String {
+        let task = &self.plan().task(search.set).name;
+        let Some(first) = self.jobs_of_search(search).next() else { return task.clone() };
+        let name = self.name(first);
+        match name.rfind(",trial=") {
+            Some(at) => format!("{}]", &name[..at]),
+            None => task.clone(),
+        }
+    }
+
+    /// The tasks of a search, in the order in which they are asked for.
+    pub fn jobs_of_search(&self, search: SearchId) -> impl Iterator<Item = JobId> + use<> {
+        let trials = self.searches.trials.get(search.set.index()).copied().unwrap_or(0);
+        let first = self.trial_at(search, 0).map_or(0..0, |first| first.0..first.0 + trials);
+        first.map(JobId)
+    }
+
+    /// One of the tasks of a search, by its position.
+    pub(crate) fn trial_at(&self, search: SearchId, position: u32) -> Option<JobId> {
+        let trials = *self.searches.trials.get(search.set.index())?;
+        let place = search.part.checked_mul(trials)?.checked_add(position)?;
+        self.job_at(search.set, place).filter(|_| position < trials)
+    }
+
+    /// The searches of a task set whose findings a task takes.
+    pub fn searches_for(&self, job: JobId, producer: SetId) -> Vec<SearchId> {
+        let mut found: Vec<SearchId> = match self.searches_of(producer).nth(1) {
+            None => self.searches_of(producer).collect(),
+            Some(_) => self.selected(job, producer).into_iter().filter_map(|trial| self.search_of(trial)).collect(),
+        };
+        found.dedup();
+        found
+    }
+
+    pub fn study(&self, search: impl Into<SearchId>) -> Option<&Study> {
+        Some(&self.searches.all.get(&search.into())?.study)
+    }
+
+    pub(crate) fn study_mut(&mut self, search: SearchId) -> Option<&mut Study> {
+        Some(&mut self.searches.all.get_mut(&search)?.study)
+    }
+
+    fn searching(&self, job: JobId) -> Option<&Searching> {
+        self.searches.all.get(&self.search_of(job)?)
     }
 
     /// The trial that a task is, once it was asked for.
     pub fn trial(&self, job: JobId) -> Option<&Trial> {
-        let searching = self.searches.by_set.get(&self.set_of(job))?;
+        let searching = self.searching(job)?;
         searching.study.trial(*searching.trials.get(&job)?)
     }
 
+    /// The parameters of the trial that a task is, once it was asked for.
+    pub fn parameters(&self, job: JobId) -> Option<Values> {
+        let searching = self.searching(job)?;
+        searching.study.values(*searching.trials.get(&job)?)
+    }
+
     /// The task that a trial is.
-    pub fn task_of_trial(&self, set: SetId, number: u32) -> Option<JobId> {
-        *self.searches.by_set.get(&set)?.tasks.get(number as usize)?
+    pub fn task_of_trial(&self, search: SearchId, number: u32) -> Option<JobId> {
+        *self.searches.all.get(&search)?.tasks.get(number as usize)?
     }
 
     /// How many of the set's tasks were asked for: they are asked for in their order.
-    pub fn asked(&self, set: SetId) -> u32 {
-        self.searches.by_set.get(&set).map_or(0, |searching| searching.asked)
+    pub fn asked(&self, search: SearchId) -> u32 {
+        self.searches.all.get(&search).map_or(0, |searching| searching.asked)
     }
 
     /// A task becomes a trial with these parameters.
     pub(crate) fn begin_trial(&mut self, at: Timestamp, job: JobId, values: &Values, origin: Origin) {
-        let set = self.set_of(job);
-        let Some(searching) = self.searches.by_set.get_mut(&set) else { return };
+        let Some(searching) = self.search_of(job).and_then(|search| self.searches.all.get_mut(&search)) else { return };
         searching.asked += 1;
         searching.began.get_or_insert(at);
         let begun = searching.outside.begin(&mut searching.study, values, origin);
@@ -115,24 +185,23 @@ impl Graph {
     }
 
     /// Whether a trial from outside is one of this search, and new.
-    pub(crate) fn fits(&self, set: SetId, added: &Added) -> bool {
-        self.searches.by_set.get(&set).is_some_and(|searching| searching.outside.fits(&searching.study, added))
+    pub(crate) fn fits(&self, search: SearchId, added: &Added) -> bool {
+        self.searches.all.get(&search).is_some_and(|searching| searching.outside.fits(&searching.study, added))
     }
 
-    pub(crate) fn add_trial(&mut self, set: SetId, added: &Added) {
-        if let Some(searching) = self.searches.by_set.get_mut(&set) {
+    pub(crate) fn add_trial(&mut self, search: SearchId, added: &Added) {
+        if let Some(searching) = self.searches.all.get_mut(&search) {
             searching.outside.add(&mut searching.study, added);
         }
     }
 
     /// The parameters of the next trial, where others want one to be run.
-    pub(crate) fn requested(&self, set: SetId) -> Option<Values> {
-        self.searches.by_set.get(&set)?.outside.next().cloned()
+    pub(crate) fn requested(&self, search: SearchId) -> Option<Values> {
+        self.searches.all.get(&search)?.outside.next().cloned()
     }
 
     fn of_trial(&mut self, job: JobId) -> Option<(&mut Searching, u32)> {
-        let set = self.set_of(job);
-        let searching = self.searches.by_set.get_mut(&set)?;
+        let searching = self.searches.all.get_mut(&self.search_of(job)?)?;
         let number = *searching.trials.get(&job)?;
         Some((searching, number))
     }
@@ -164,7 +233,7 @@ impl Graph {
     }
 
     pub(crate) fn curtailed(&self, job: JobId) -> Option<Curtailment> {
-        self.searches.by_set.get(&self.set_of(job))?.curtailed.get(&job).copied()
+        self.searching(job)?.curtailed.get(&job).copied()
     }
 
     pub(crate) fn pause_trial(&mut self, job: JobId) {
@@ -183,40 +252,39 @@ impl Graph {
     }
 
     /// How many trials of a search wait at their rungs.
-    pub(crate) fn paused(&self, set: SetId) -> u32 {
-        self.searches.by_set.get(&set).map_or(0, |searching| searching.paused.len() as u32)
+    pub(crate) fn paused(&self, search: SearchId) -> u32 {
+        self.searches.all.get(&search).map_or(0, |searching| searching.paused.len() as u32)
     }
 
-    pub(crate) fn paused_trials(&self, set: SetId) -> Vec<JobId> {
-        self.searches.by_set.get(&set).into_iter().flat_map(|searching| searching.paused.iter().copied()).collect()
+    pub(crate) fn paused_trials(&self, search: SearchId) -> Vec<JobId> {
+        self.searches.all.get(&search).into_iter().flat_map(|searching| searching.paused.iter().copied()).collect()
     }
 
     /// True for a trial that waits at its rung.
     pub fn is_paused(&self, job: JobId) -> bool {
-        self.searches.by_set.get(&self.set_of(job)).is_some_and(|searching| searching.paused.contains(&job))
+        self.searching(job).is_some_and(|searching| searching.paused.contains(&job))
     }
 
     /// A paused trial that has earned to go on.
-    pub(crate) fn promotion(&self, set: SetId) -> Option<JobId> {
-        let searching = self.searches.by_set.get(&set).filter(|searching| !searching.paused.is_empty())?;
+    pub(crate) fn promotion(&self, search: SearchId) -> Option<JobId> {
+        let searching = self.searches.all.get(&search).filter(|searching| !searching.paused.is_empty())?;
         *searching.tasks.get(searching.study.promotion()? as usize)?
     }
 
     /// When a search began, and what its ended attempts have used of GPUs.
-    pub(crate) fn spent(&self, set: SetId) -> (Option<Timestamp>, Duration) {
-        self.searches.by_set.get(&set).map_or((None, Duration::ZERO), |searching| (searching.began, searching.gpu_time))
+    pub(crate) fn spent(&self, search: SearchId) -> (Option<Timestamp>, Duration) {
+        self.searches.all.get(&search).map_or((None, Duration::ZERO), |searching| (searching.began, searching.gpu_time))
     }
 
     pub(crate) fn spend(&mut self, job: JobId, gpu_time: Duration) {
-        let set = self.set_of(job);
-        if let Some(searching) = self.searches.by_set.get_mut(&set) {
+        if let Some(searching) = self.search_of(job).and_then(|search| self.searches.all.get_mut(&search)) {
             searching.gpu_time += gpu_time;
         }
     }
 
     /// The run was interrupted for so long, which no search is charged for.
     pub(crate) fn shift_searches(&mut self, by: Duration) {
-        for searching in self.searches.by_set.values_mut() {
+        for searching in self.searches.all.values_mut() {
             searching.began = searching.began.map(|began| began.plus(by));
         }
     }
@@ -269,8 +337,7 @@ impl Graph {
 
     /// The value of a parameter of a search. One that means nothing beside the others of the trial is empty.
     pub(super) fn sampled(&self, job: JobId, name: &str) -> Option<Value> {
-        let searching = self.searches.by_set.get(&self.set_of(job))?;
-        let values = searching.study.values(*searching.trials.get(&job)?)?;
+        let values = self.parameters(job)?;
         Some(match values.get(name)? {
             tulpar_hpo::Value::Bool(value) => Value::Bool(*value),
             tulpar_hpo::Value::Int(value) => Value::Integer(*value),
@@ -281,12 +348,12 @@ impl Graph {
 
     /// What a search found, as a file: `best.json` or `trials.csv` of the task. Outputs of the best trial are files of
     /// their own.
-    pub(super) fn found(&self, set: SetId, finding: Finding) -> Option<InputFile> {
-        let study = self.study(set)?;
-        let name = &self.plan().task(set).name;
+    pub(super) fn found(&self, search: SearchId, finding: Finding) -> Option<InputFile> {
+        let study = self.study(search)?;
+        let name = file_name(&self.search_name(search), search.part);
         let (path, text) = match finding {
-            Finding::Best => (format!("{name}.best.json"), self.best_text(set)?),
-            Finding::Trials => (format!("{name}.trials.csv"), self.table(set, study)),
+            Finding::Best => (format!("{name}.best.json"), self.best_text(search)?),
+            Finding::Trials => (format!("{name}.trials.csv"), self.table(search, study)),
             Finding::Output(_) | Finding::Top { .. } | Finding::Front(_) => return None,
         };
         let (size, digest) = (text.len() as u64, Digest::of(text.as_bytes()));
@@ -294,52 +361,52 @@ impl Graph {
     }
 
     /// The task that was the best trial of a search, among those that ran here.
-    pub fn best(&self, set: SetId) -> Option<JobId> {
-        self.top(set, 1).first().copied()
+    pub fn best(&self, search: SearchId) -> Option<JobId> {
+        self.top(search, 1).first().copied()
     }
 
     /// The tasks that were the best trials, the best first; with several objectives, of the front.
-    pub fn top(&self, set: SetId, most: usize) -> Vec<JobId> {
-        let Some(study) = self.study(set) else { return Vec::new() };
+    pub fn top(&self, search: SearchId, most: usize) -> Vec<JobId> {
+        let Some(study) = self.study(search) else { return Vec::new() };
         let best = if study.settings().objectives.len() == 1 {
             study.top(study.trials().len())
         } else {
             analysis::front(study)
         };
-        best.into_iter().filter_map(|number| self.task_of_trial(set, number)).take(most).collect()
+        best.into_iter().filter_map(|number| self.task_of_trial(search, number)).take(most).collect()
     }
 
     /// The tasks of all trials that no other is better than in every objective.
-    pub fn front(&self, set: SetId) -> Vec<JobId> {
-        let front = self.study(set).map(analysis::front).unwrap_or_default();
-        front.into_iter().filter_map(|number| self.task_of_trial(set, number)).collect()
+    pub fn front(&self, search: SearchId) -> Vec<JobId> {
+        let front = self.study(search).map(analysis::front).unwrap_or_default();
+        front.into_iter().filter_map(|number| self.task_of_trial(search, number)).collect()
     }
 
     /// As the task counts its trials; those of others are called by where they are kept.
-    fn trial_name(&self, set: SetId, trial: &Trial) -> serde_json::Value {
-        match (self.task_of_trial(set, trial.number), self.job_at(set, 0)) {
-            (Some(job), Some(first)) => (job.0 - first.0 + 1).into(),
-            _ => trial.source.clone().unwrap_or_default().into(),
+    fn trial_name(&self, search: SearchId, trial: &Trial) -> serde_json::Value {
+        match self.task_of_trial(search, trial.number) {
+            Some(job) => (self.index_of(job) % self.searches.trials[search.set.index()] + 1).into(),
+            None => trial.source.clone().unwrap_or_default().into(),
         }
     }
 
     /// The best trial in words. Where trials leave files, it is one whose files are here.
-    fn best_text(&self, set: SetId) -> Option<String> {
-        let study = self.study(set)?;
-        let here = self.best(set).filter(|_| !self.plan().task(set).outputs.is_empty());
+    fn best_text(&self, search: SearchId) -> Option<String> {
+        let study = self.study(search)?;
+        let here = self.best(search).filter(|_| !self.plan().task(search.set).outputs.is_empty());
         let trial = here.and_then(|job| self.trial(job)).or_else(|| best_trial(study))?;
         let objectives = study.settings().objectives.iter().zip(&trial.values);
         let values: BTreeMap<&str, f64> =
             objectives.map(|(objective, value)| (objective.name.as_str(), *value)).collect();
         let best = serde_json::json!({
-            "trial": self.trial_name(set, trial),
+            "trial": self.trial_name(search, trial),
             "params": study.values(trial.number)?,
             "values": values,
         });
         Some(format!("{best:#}\n"))
     }
 
-    fn table(&self, set: SetId, study: &Study) -> String {
+    fn table(&self, search: SearchId, study: &Study) -> String {
         let names: Vec<&str> = study.space().parameters().iter().map(|parameter| parameter.name.as_str()).collect();
         let objectives: Vec<&str> =
             study.settings().objectives.iter().map(|objective| objective.name.as_str()).collect();
@@ -354,7 +421,7 @@ impl Graph {
                 State::Pruned => "pruned",
                 State::Failed => "failed",
             };
-            let name = self.trial_name(set, trial);
+            let name = self.trial_name(search, trial);
             let _ = write!(text, "{},{state}", name.as_str().map_or_else(|| name.to_string(), cell));
             for objective in 0..objectives.len() {
                 let value = trial.values.get(objective).map(ToString::to_string).unwrap_or_default();
@@ -374,6 +441,22 @@ impl Graph {
 /// With several objectives, the first of those that no other is better than in all of them.
 fn best_trial(study: &Study) -> Option<&Trial> {
     study.best().or_else(|| study.trial(*analysis::front(study).first()?))
+}
+
+/// The name of a search as that of a file, different for each. `search[part=3]` becomes `search.part=3`.
+fn file_name(name: &str, part: u32) -> String {
+    let Some((task, element)) = name.strip_suffix(']').and_then(|name| name.split_once('[')) else {
+        return name.to_owned();
+    };
+    let fits = |letter: char| letter.is_alphanumeric() || "-_.=,+".contains(letter);
+    match element.chars().all(fits) {
+        true => format!("{task}.{element}"),
+        // What cannot be in a name may be all that tells two elements from each other.
+        false => {
+            let element: String = element.chars().map(|letter| if fits(letter) { letter } else { '-' }).collect();
+            format!("{task}.{element}.{}", part + 1)
+        }
+    }
 }
 
 fn cell(text: &str) -> String {

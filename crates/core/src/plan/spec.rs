@@ -203,20 +203,28 @@ impl<'a> SpecContext<'a> {
                 (task, output, self.graph.version(job, position, task).into_iter().collect())
             }
             FileSource::Search { task, finding: Finding::Output(output) } => {
-                (task, output, self.graph.best(task).into_iter().collect())
+                let searches = self.graph.searches_for(job, task).into_iter();
+                (task, output, searches.filter_map(|search| self.graph.best(search)).collect())
             }
             FileSource::Search { task, finding: Finding::Top { trials, output } } => {
-                (task, output, self.graph.top(task, trials as usize))
+                let searches = self.graph.searches_for(job, task).into_iter();
+                (task, output, searches.flat_map(|search| self.graph.top(search, trials as usize)).collect())
             }
-            FileSource::Search { task, finding: Finding::Front(output) } => (task, output, self.graph.front(task)),
-            FileSource::Search { task, finding } => return self.graph.found(task, finding).into_iter().collect(),
+            FileSource::Search { task, finding: Finding::Front(output) } => {
+                let searches = self.graph.searches_for(job, task).into_iter();
+                (task, output, searches.flat_map(|search| self.graph.front(search)).collect())
+            }
+            FileSource::Search { task, finding } => {
+                let searches = self.graph.searches_for(job, task).into_iter();
+                return searches.filter_map(|search| self.graph.found(search, finding)).collect();
+            }
         };
-        let left = makers.into_iter().filter_map(|maker| self.outputs[maker.index()].as_ref());
-        left.flat_map(|files| files.iter())
-            .filter(|file| file.output == output)
-            .map(|file| InputFile {
+        let left = makers.into_iter().filter_map(|maker| Some((maker, self.outputs[maker.index()].as_ref()?)));
+        left.flat_map(|(maker, files)| files.iter().map(move |file| (maker, file)))
+            .filter(|(_, file)| file.output == output)
+            .map(|(maker, file)| InputFile {
                 path: file.path.clone(),
-                source: self.source_of(task, file),
+                source: self.source_of(task, maker, file),
                 size: file.size,
                 digest: file.digest,
             })
@@ -224,14 +232,14 @@ impl<'a> SpecContext<'a> {
     }
 
     /// Where a consumer finds a result: where its producer pushed it to, if it did.
-    fn source_of(&self, producer: SetId, file: &OutputFile) -> Source {
+    fn source_of(&self, producer: SetId, maker: JobId, file: &OutputFile) -> Source {
         let task = self.graph.plan().task(producer);
         let planned = task.run.planned().filter(|planned| pushes(&planned.work));
         match planned.and_then(|planned| planned.staging.as_ref()) {
             Some(staging) => Source::Remote(format!(
                 "{}/{}",
                 staging.url,
-                planned::staged_result(&task.name, file.output, &file.path)
+                planned::staged_result(&self.graph.name(maker), file.output, &file.path)
             )),
             None => Source::Object,
         }

@@ -14,7 +14,7 @@ use crate::job::InputFile;
 use crate::pegasus::SUB_WORKFLOW_VARIABLE;
 use crate::plan::{Bound, Graph, Plan};
 use crate::workflow::template::{self, Values};
-use crate::workflow::{self, AxisValues, FileSource, OutputKind};
+use crate::workflow::{self, AxisValues, FileSource, Finding, OutputKind};
 use places::Places;
 use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
@@ -39,6 +39,7 @@ const LATER: &str = "its tasks are known only when it runs";
 const CONDITION: &str = "whether it runs is known only when it is its turn";
 const SUB_WORKFLOW: &str = "it is a workflow of its own";
 const GANG: &str = "it runs on several nodes at once";
+const SEARCH: &str = "its trials begin one by one, each when there is room for it";
 
 /// The workflow of a graph, and what was assumed about it.
 pub fn from_plan(graph: &Graph, catalogue: &Catalogue, known: &Known) -> Result<(Abstract, Vec<Decision>), Circle> {
@@ -217,6 +218,7 @@ impl Reading<'_> {
         }
         let request = &settings.request;
         let alone = match () {
+            () if task.search().is_some() => Some(SEARCH),
             () if task.when.is_some() => Some(CONDITION),
             () if settings.environment.variables.contains_key(SUB_WORKFLOW_VARIABLE) => Some(SUB_WORKFLOW),
             () if request.nodes > 1 => Some(GANG),
@@ -244,7 +246,8 @@ impl Reading<'_> {
         let files: Vec<FileId> = outputs
             .iter()
             .map(|output| {
-                let many = job.is_none() || output.kind != OutputKind::File;
+                let searches = self.plan.task(set).search().is_some();
+                let many = job.is_none() || searches || output.kind != OutputKind::File;
                 self.builder.file(File {
                     name: name_of(self.graph, job, &output.path.0),
                     size: output.size.unwrap_or(0),
@@ -332,14 +335,19 @@ impl Reading<'_> {
         }
     }
 
-    /// None of what a search found: which trial's files that will be is not known, and its summary is nothing to move.
+    /// Of what a search found, the files of all its trials: which of them it will be is not known. Its summary is nothing
+    /// to move.
     fn read(&self, source: FileSource) -> Option<Read> {
         match source {
             FileSource::Data(data) => Some(Read::Data(data.index() as u32)),
             FileSource::Output { task, output } | FileSource::Latest { task, output } => {
                 Some(Read::Made(task, self.classes[task.index()].of[output as usize]))
             }
-            FileSource::Search { .. } => None,
+            FileSource::Search { task, finding: Finding::Output(output) | Finding::Front(output) }
+            | FileSource::Search { task, finding: Finding::Top { output, .. } } => {
+                Some(Read::Made(task, self.classes[task.index()].of[output as usize]))
+            }
+            FileSource::Search { finding: Finding::Best | Finding::Trials, .. } => None,
         }
     }
 
@@ -422,7 +430,12 @@ fn position(files: &[InputFile], file: &InputFile) -> u32 {
 /// The path of an output. Names of inputs with several files stay as they are written: they are for people here.
 fn name_of(graph: &Graph, job: Option<JobId>, path: &str) -> Box<str> {
     let Some(job) = job.filter(|_| path.contains('{')) else { return path.into() };
+    let search = graph.plan().task(graph.set_of(job)).scatter.last();
+    let search = search.filter(|axis| matches!(axis.values, AxisValues::Trials(_)));
     let mut look_up = |name: &str, attribute: &str| match graph.variable(job, name) {
+        _ if search.is_some_and(|axis| axis.names.iter().any(|other| other == name)) => {
+            Some(Values::one("*".to_owned()))
+        }
         Some(Bound::Value(value)) => Some(Values::one(value.to_string())),
         Some(Bound::File(file)) => template::file_values(&[&file.path], attribute).map(|values| match values {
             Values::One(one) => Values::one(one.into_owned()),

@@ -25,6 +25,7 @@ mod partition;
 mod place;
 pub mod published;
 mod reduce;
+mod searches;
 mod space;
 mod stage;
 
@@ -38,6 +39,7 @@ pub use layout::{Decision, Job, JobId, JobKind, Layout, Pass, SiteId, Traffic};
 pub use options::{Cleanup, Clustering, Options, SiteChoice};
 pub use partition::Partition;
 pub use reduce::reduce;
+pub use searches::{Folded, fold_searches};
 
 use crate::catalogue::Catalogue;
 use draft::Draft;

@@ -44,10 +44,10 @@ pub(super) fn read<'d>(
     node: Node<'d>,
     others: &[Axis],
 ) -> Option<(Axis, Span)> {
-    if let Some(other) = others.first() {
+    if let Some(other) = others.iter().find(|axis| matches!(axis.values, AxisValues::Arrivals { .. })) {
         reader.report(
-            Diagnostic::error(CONFLICT, key.span(), "a task cannot have `search` and `for`")
-                .help(format!("let the command run over `{}` itself, and say one number for all", other.names[0])),
+            Diagnostic::error(CONFLICT, key.span(), "a search cannot take results `as ready`")
+                .help(format!("leave out `as ready`: there is one search for each value of `{}`", other.names[0])),
         );
     }
     let mut parts = Parts::default();

@@ -191,8 +191,10 @@ fn source(workflow: &Workflow, source: FileSource) -> String {
 }
 
 fn axes(out: &mut String, workflow: &Workflow, axes: &[Axis]) {
-    if let [Axis { values: AxisValues::Trials(found), .. }] = axes {
-        return search(out, found);
+    let mut axes = axes;
+    if let [elements @ .., Axis { values: AxisValues::Trials(found), .. }] = axes {
+        search(out, found);
+        axes = elements;
     }
     if axes.is_empty() {
         return;
@@ -230,7 +232,6 @@ fn axes(out: &mut String, workflow: &Workflow, axes: &[Axis]) {
     }
 }
 
-/// A search has no axis beside its trials.
 fn search(out: &mut String, search: &Search) {
     let study = &search.study;
     let _ = writeln!(out, "    search:\n      trials: {}", search.trials);

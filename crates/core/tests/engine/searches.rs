@@ -151,8 +151,105 @@ tasks:
 
 fn added(source: &str, x: i64, outcome: Option<Outcome>) -> Input {
     let values = Values::from([("x".to_owned(), Value::Int(x))]);
-    let added = Added { source: source.into(), values, steps: Vec::new(), outcome };
-    Input::Added { set: SetId(0), added: Box::new(added) }
+    let added = Added { source: source.into(), values, steps: Vec::new(), outcome, running: false };
+    Input::Added { set: SetId(0), part: 0, added: Box::new(added) }
+}
+
+fn running(source: &str, x: i64) -> Input {
+    let mut input = added(source, x, None);
+    if let Input::Added { added, .. } = &mut input {
+        added.running = true;
+    }
+    input
+}
+
+#[test]
+fn what_others_run_is_not_tried_here_and_counts_when_it_ends() {
+    let mut bench = Bench::new(OUTSIDE);
+    bench.begin();
+    bench.tell(running("optuna:3", 2));
+    bench.tell(running("optuna:3", 2));
+    let study = bench.engine.graph().study(SetId(0)).expect("a search");
+    assert_eq!((study.trials().len(), study.pending().count()), (2, 2), "known once, and under way");
+    bench.says("search[trial=1]", 1.0);
+    assert_eq!(bench.shell_line("search[trial=2]"), "train 3", "not 2: others try it");
+    bench.tell(added("optuna:3", 2, Some(Outcome::value(0.5))));
+    bench.tell(added("optuna:3", 2, Some(Outcome::value(0.25))));
+    let study = bench.engine.graph().study(SetId(0)).expect("a search");
+    assert_eq!(study.best().map(|trial| (trial.source.as_deref(), trial.values[0])), Some((Some("optuna:3"), 0.5)));
+    assert_eq!(study.pending().count(), 1);
+}
+
+const EACH: &str = "
+workflow: w
+tasks:
+  search:
+    for: {data: [a, b]}
+    search: {trials: 2, parallel: 1, sampler: grid, minimize: loss, space: {x: 'int(1, 8)'}}
+    out: {model: 'model-{data}-{trial}.bin'}
+    run: train {data} {x}
+  use:
+    for: {data: [a, b]}
+    in: [search.best, search.best.model]
+    run: use {data} {best} {model}
+  all:
+    in: [search.best, search.trials]
+    run: all {best} {trials}
+";
+
+#[test]
+fn every_element_has_a_search_of_its_own() {
+    let mut bench = Bench::new(EACH);
+    let begun = bench.begin();
+    assert!(begun.contains(&"start search[data=b,trial=1].1 on here-01".to_owned()), "{begun:?}");
+    bench.says("search[data=a,trial=1]", 0.5);
+    assert_eq!(bench.shell_line("search[data=a,trial=2]"), "train a 2");
+    let ended = bench.says("search[data=a,trial=2]", 0.25);
+    // It does not wait for the search of the other element.
+    assert!(ended.contains(&"start use[data=a].1 on here-01".to_owned()), "{ended:?}");
+    let spec = &bench.specs["use[data=a]"];
+    let Source::Text(best) = &spec.inputs[0].files[0].source else { panic!("{:?}", spec.inputs[0]) };
+    assert!(best.contains("\"trial\": 2"), "{best}");
+    assert_eq!(spec.inputs[1].files[0].path, "search[data=a,trial=2].bin");
+    bench.done("use[data=a]");
+    bench.says("search[data=b,trial=1]", 2.0);
+    bench.says("search[data=b,trial=2]", 3.0);
+    let spec = &bench.specs["all"];
+    let paths: Vec<&str> = spec.inputs[0].files.iter().map(|file| file.path.as_str()).collect();
+    assert_eq!(paths, ["search.data=a.best.json", "search.data=b.best.json"]);
+    let Source::Text(table) = &spec.inputs[1].files[1].source else { panic!("{:?}", spec.inputs[1]) };
+    assert_eq!(&**table, "trial,state,loss,x\n1,complete,2,1\n2,complete,3,2\n");
+    let (graph, set) = (bench.engine.graph(), SetId(0));
+    let names: Vec<String> = graph.searches_of(set).map(|search| graph.search_name(search)).collect();
+    assert_eq!(names, ["search[data=a]", "search[data=b]"]);
+    let seeds: Vec<u64> = graph.searches().filter_map(|search| Some(graph.study(search)?.settings().seed)).collect();
+    assert_eq!(seeds, [0, 1], "elements look at different places");
+}
+
+#[test]
+fn an_element_of_which_every_trial_failed_fails_the_run() {
+    let mut bench = Bench::new(EACH);
+    bench.begin();
+    bench.says("search[data=a,trial=1]", 0.5);
+    bench.says("search[data=a,trial=2]", 0.25);
+    bench.done("use[data=a]");
+    bench.end("search[data=b,trial=1]", Ending::Exit(1));
+    let ended = bench.end("search[data=b,trial=2]", Ending::Exit(1));
+    assert!(ended.iter().any(|line| line.starts_with("skipped use[data=b]")), "{ended:?}");
+    assert_eq!(ended.last().map(String::as_str), Some("run Failed"), "{ended:?}");
+}
+
+#[test]
+fn trials_that_others_add_come_to_the_element_that_they_are_of() {
+    let mut bench = Bench::new(EACH);
+    bench.begin();
+    let Input::Added { added, .. } = added("optuna:1", 7, Some(Outcome::value(0.1))) else { panic!() };
+    bench.tell(Input::Added { set: SetId(0), part: 1, added });
+    let counts: Vec<usize> = {
+        let graph = bench.engine.graph();
+        graph.searches().filter_map(|search| Some(graph.study(search)?.trials().len())).collect()
+    };
+    assert_eq!(counts, [1, 2]);
 }
 
 #[test]

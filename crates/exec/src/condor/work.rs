@@ -23,6 +23,7 @@ use tulpar_core::htcondor::log::{Bytes, Exit};
 use tulpar_core::htcondor::submit::Value;
 use tulpar_core::ids::AttemptId;
 use tulpar_core::job::{Ending, JobSpec, Report, Script, Usage};
+use tulpar_core::parcel;
 
 /// How often the log is looked at while jobs are there: one `stat` each time.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
@@ -36,6 +37,8 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(30);
 /// A job that the queue lacks and the log says nothing of, so many looks long, is gone.
 const MOST_MISSES: u32 = 2;
 const TAIL_BYTES: usize = 4096;
+/// A trial asks at least once a minute whether it is to end, and then needs its grace and the way back.
+const PAUSE_PATIENCE: Duration = Duration::from_secs(180);
 
 /// What is known of an attempt in HTCondor's hands.
 #[derive(Default)]
@@ -49,6 +52,8 @@ struct Tracked {
     moves: Moves,
     misses: u32,
     running: bool,
+    /// It was asked to save its state and end; until then it may take its time to do so.
+    saves_until: Option<Instant>,
     /// What was last told of why it waits.
     waits: Option<String>,
 }
@@ -129,6 +134,7 @@ impl Work {
                 Err(RecvTimeoutError::Disconnected) => break,
             }
             self.look();
+            self.give_up_pausing();
             self.try_again();
             self.ask_when_silent();
         }
@@ -341,8 +347,18 @@ impl Work {
 
     fn cancel(&mut self, attempts: &[AttemptId], ending: &Ending) {
         for attempt in attempts {
+            let may_pause = *ending == Ending::Preempted && self.remote.pauses(*attempt);
             let Some(tracked) = self.tracked.get_mut(attempt) else { continue };
             match tracked.id {
+                // A removed job sends nothing back; one that ends by itself brings what it saved.
+                Some(_) if may_pause && tracked.running => {
+                    tracked.told = Some(ending.clone());
+                    tracked.saves_until.get_or_insert(Instant::now() + PAUSE_PATIENCE);
+                    let stop = self.remote.attempt_folder(*attempt).join(parcel::STOP);
+                    if std::fs::write(stop, b"").is_err() {
+                        tracked.saves_until = Some(Instant::now());
+                    }
+                }
                 Some(id) => {
                     tracked.told = Some(ending.clone());
                     self.removing.push(id);
@@ -357,6 +373,15 @@ impl Work {
         self.waiting.retain(|waiting| waiting.attempts.iter().any(|attempt| tracked.contains_key(attempt)));
         self.again = None;
         self.try_again();
+    }
+
+    /// Removes those that were to save their state and did not come to an end.
+    fn give_up_pausing(&mut self) {
+        let late = |tracked: &Tracked| tracked.saves_until.is_some_and(|until| Instant::now() >= until);
+        for tracked in self.tracked.values_mut().filter(|tracked| late(tracked)) {
+            tracked.saves_until = None;
+            self.removing.extend(tracked.id);
+        }
     }
 
     fn evict(&mut self, attempts: &[AttemptId]) {

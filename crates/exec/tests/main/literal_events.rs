@@ -172,13 +172,13 @@ pub(crate) fn batches() -> Vec<(Timestamp, Vec<Event>)> {
                 Event::Skipped { job: JobId(12), because: Because::Spent },
             ],
         ),
-        (second(10), vec![Event::Added { set: SetId(2), added: Box::new(added()) }]),
+        (second(10), vec![Event::Added { set: SetId(2), part: 0, added: Box::new(added()) }]),
     ]
 }
 
 fn added() -> Added {
     let outcome = tulpar_hpo::Outcome::value(0.25);
-    Added { source: "optuna:4".into(), values: values(), steps: vec![(1, 0.5)], outcome: Some(outcome) }
+    Added { source: "optuna:4".into(), values: values(), steps: vec![(1, 0.5)], outcome: Some(outcome), running: false }
 }
 
 fn values() -> Values {

@@ -12,6 +12,9 @@ use serde_json::Value as Json;
 pub enum Foreign {
     /// They ran it: give it to [`crate::Study::add_from`] with this source.
     Ended { source: String, values: Values, reports: Vec<(u64, f64)>, outcome: Outcome },
+    /// They run it now, or somebody who died did: it is known where, and not what will come of it. Give it to
+    /// [`crate::Study::begin_elsewhere`] with this source.
+    Running { source: String, values: Values },
     /// They want it run: give it to [`crate::Study::begin_requested`] with this source.
     Requested { source: String, values: Values },
     /// It does not fit this study; it stays in the file.
@@ -30,6 +33,12 @@ pub fn requested(settings: &Settings, trial: &StoredTrial) -> Foreign {
         Ok(_) => Foreign::Requested { source, values },
         Err(error) => Foreign::Unfit { source, reason: error.to_string() },
     }
+}
+
+/// Nothing before all of its parameters are known: Optuna's come one by one.
+pub fn running(settings: &Settings, trial: &StoredTrial) -> Option<Foreign> {
+    settings.space.point(&trial.parameters).ok()?;
+    Some(Foreign::Running { source: format!("optuna:{}", trial.id), values: trial.parameters.clone() })
 }
 
 pub fn told(settings: &Settings, trial: &StoredTrial) -> Foreign {

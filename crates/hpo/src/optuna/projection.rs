@@ -5,7 +5,7 @@
 //! file's number as their source in the study: after a restart the file and the study alone say which belongs to which.
 
 use super::distribution::written;
-use super::foreign::{Foreign, requested, source_id, told};
+use super::foreign::{Foreign, requested, running, source_id, told};
 use super::journal::{Journal, JournalError, StoredState, StoredTrial};
 use super::recent::{Seen, Times};
 use crate::study::{Direction, Settings};
@@ -58,6 +58,8 @@ pub struct Projection {
     /// asked for.
     known: BTreeSet<u64>,
     asked: BTreeSet<u64>,
+    /// Trials of others that run there, and whether the study knows.
+    elsewhere: BTreeMap<u64, bool>,
     /// How many ends of the file were looked at, and how many trials that wait.
     seen: usize,
     seen_waiting: usize,
@@ -75,6 +77,7 @@ impl Projection {
             next: 0,
             known: BTreeSet::new(),
             asked: BTreeSet::new(),
+            elsewhere: BTreeMap::new(),
             seen: 0,
             seen_waiting: 0,
         }
@@ -143,12 +146,22 @@ impl Projection {
         for at in ended {
             let trial = &self.journal.trials[at as usize];
             if trial.study == id && self.own(trial).is_none() && self.known.insert(at) {
+                self.elsewhere.remove(&at);
                 found.push(told(study.settings(), trial));
             }
         }
         for trial in &self.journal.trials[self.seen_waiting..] {
             if trial.study == id && trial.state == StoredState::Waiting && !self.asked.contains(&trial.id) {
                 found.push(requested(study.settings(), trial));
+            }
+            if trial.study == id && trial.state == StoredState::Running && self.own(trial).is_none() {
+                self.elsewhere.entry(trial.id).or_insert(false);
+            }
+        }
+        for (at, known) in self.elsewhere.iter_mut().filter(|(_, known)| !**known) {
+            if let Some(begun) = running(study.settings(), &self.journal.trials[*at as usize]) {
+                *known = true;
+                found.push(begun);
             }
         }
         self.seen_waiting = self.journal.trials.len();
@@ -170,8 +183,11 @@ impl Projection {
         self.study = Some(id);
         for trial in study.trials() {
             if let Some(source) = source_id(trial) {
-                let kept = if trial.origin == Origin::Outside { &mut self.known } else { &mut self.asked };
-                kept.insert(source);
+                match trial.origin {
+                    Origin::Outside if trial.state.is_ended() => drop(self.known.insert(source)),
+                    Origin::Outside => drop(self.elsewhere.insert(source, true)),
+                    _ => drop(self.asked.insert(source)),
+                }
             }
         }
         let own: Vec<(u32, u64)> =

@@ -72,13 +72,16 @@ type Weighted = Vec<(u32, f64)>;
 fn split(context: &Context<'_>) -> (Weighted, Weighted) {
     let ranked = &context.history.ranked;
     let usable = ranked.partition_point(|rank| rank.class <= PRUNED);
-    let good = good_count(context.history.informative).min(usable.max(1));
+    let good = good_count(context.history.informative, context.history.pending.len()).min(usable.max(1));
     let best = ranked[..good].iter().map(|rank| (rank.number, 1.0)).collect();
     (best, thinned(context, ranked.len() - good, |at| ranked[good + at].number))
 }
 
-fn good_count(informative: usize) -> usize {
-    informative.div_ceil(10).clamp(1, GOOD)
+/// One in ten, and fewer the more are on the way: what is known then is old, and must be made more of. With 64 at once and one
+/// in ten, new trials would still lie around the first ones when the budget is over.
+fn good_count(informative: usize, pending: usize) -> usize {
+    let one_in = 10 + 10 * (pending + 1).ilog2() as usize / 3;
+    informative.div_ceil(one_in).clamp(1, GOOD)
 }
 
 /// The rest, best first, few enough that an ask costs the same for a thousand trials and for a million.
@@ -105,7 +108,7 @@ fn split_front(context: &Context<'_>) -> (Weighted, Weighted) {
     let (known, failed): (Vec<u32>, Vec<u32>) =
         recent.into_iter().partition(|number| history.losses(*number).iter().all(|loss| loss.is_finite()));
     let order = super::nsga::by_front(context.trials, history, &known);
-    let good = good_count(known.len()).min(order.len().max(1));
+    let good = good_count(known.len(), history.pending.len()).min(order.len().max(1));
     let mut rest: Vec<u32> = order[good.min(order.len())..].to_vec();
     rest.extend(failed);
     (

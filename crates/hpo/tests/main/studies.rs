@@ -255,3 +255,16 @@ fn samplers_and_pruners_are_names_or_settings() {
         assert_eq!(serde_json::to_string(&sampler).unwrap(), name);
     }
 }
+
+#[test]
+fn what_others_run_is_not_given_out_until_it_ends() {
+    let mut study = study(&["x=int(1,3)"], "grid", 0);
+    let values = Values::from([("x".to_owned(), Value::Int(2))]);
+    let number = study.begin_elsewhere("optuna:7".to_owned(), &values).unwrap();
+    assert_eq!(started(&mut study).1["x"], Value::Int(1));
+    assert_eq!(started(&mut study).1["x"], Value::Int(3));
+    assert_eq!(study.ask(), Next::Exhausted);
+    assert_eq!(study.pending().count(), 3);
+    study.tell(number, Outcome::value(0.5)).unwrap();
+    assert_eq!(study.best().map(|trial| trial.source.as_deref()), Some(Some("optuna:7")));
+}

@@ -21,7 +21,7 @@ use serde::Serialize;
 use std::collections::BTreeMap;
 use tulpar_core::hpo::analysis::{self, Importance, Outlook};
 use tulpar_core::hpo::{Direction, Domain, State, Study, Trial, Value};
-use tulpar_core::ids::SetId;
+use tulpar_core::ids::SearchId;
 use tulpar_core::plan::Graph;
 
 /// One search of a run.
@@ -142,13 +142,13 @@ pub(crate) fn word(state: State) -> &'static str {
 
 /// The searches of a run, in the order of the workflow.
 pub fn searches(graph: &Graph, gathered: &Gathered) -> Vec<SearchReport> {
-    graph.searches().filter_map(|set| searched(graph, gathered, set)).collect()
+    graph.searches().filter_map(|search| searched(graph, gathered, search)).collect()
 }
 
-fn searched(graph: &Graph, gathered: &Gathered, set: SetId) -> Option<SearchReport> {
-    let task = graph.plan().task(set);
+fn searched(graph: &Graph, gathered: &Gathered, search: SearchId) -> Option<SearchReport> {
+    let task = graph.plan().task(search.set);
     let took = |number: u32| {
-        let job = graph.task_of_trial(set, number);
+        let job = graph.task_of_trial(search, number);
         let (wall_us, milli_gpu_us) = job.and_then(|job| gathered.trials.get(&job)).copied().unwrap_or_default();
         Took {
             job: job.map(|job| job.0),
@@ -156,7 +156,7 @@ fn searched(graph: &Graph, gathered: &Gathered, set: SetId) -> Option<SearchRepo
             gpu_hours: milli_gpu_us as f64 / 3.6e12,
         }
     };
-    Some(SearchReport::new(&task.name, task.search()?.trials, graph.study(set)?, took))
+    Some(SearchReport::new(&graph.search_name(search), task.search()?.trials, graph.study(search)?, took))
 }
 
 /// What the attempts of a trial took together.

@@ -6,19 +6,19 @@ use crate::csv::{Csv, CsvFile, number};
 use crate::scenario::Document;
 use crate::words::{NONE, Table, long_seconds, percent, seconds};
 use tulpar_core::hpo::{State, Value};
-use tulpar_core::ids::SetId;
+use tulpar_core::ids::SearchId;
 use tulpar_core::plan::Graph;
 
 /// How each search of a run stands: `search: 17 of 50 trials, best loss 0.12 (trial 9)`.
 pub fn search_lines(graph: &Graph) -> Vec<String> {
-    graph.searches().filter_map(|set| search_line(graph, set)).collect()
+    graph.searches().filter_map(|search| search_line(graph, search)).collect()
 }
 
-/// The same for one task; none where it is no search.
-pub fn search_line(graph: &Graph, set: SetId) -> Option<String> {
-    let study = graph.study(set)?;
-    let task = graph.plan().task(set);
-    let mut line = format!("{}: {} of {} trials", task.name, study.ended().len(), task.search()?.trials);
+/// The same for one of them.
+pub fn search_line(graph: &Graph, search: SearchId) -> Option<String> {
+    let study = graph.study(search)?;
+    let wanted = graph.plan().task(search.set).search()?.trials;
+    let mut line = format!("{}: {} of {wanted} trials", graph.search_name(search), study.ended().len());
     for (state, word) in
         [(State::Running, "running"), (State::Paused, "paused"), (State::Pruned, "pruned"), (State::Failed, "failed")]
     {

@@ -40,6 +40,10 @@ impl Message {
         self.bytes(field, &message.0)
     }
 
+    pub fn into_bytes(self) -> Vec<u8> {
+        self.0
+    }
+
     fn varint(&mut self, mut value: u64) {
         while value >= 0x80 {
             self.0.push(value as u8 | 0x80);

@@ -10,7 +10,7 @@ use tulpar_core::engine::{Policy, State};
 use tulpar_core::ids::JobId;
 use tulpar_core::job::{InputFile, Source};
 use tulpar_core::plan::{Graph, Plan};
-use tulpar_core::planner::{self, Abstract, Decision, Known, Layout, Options, Places, TaskId};
+use tulpar_core::planner::{self, Abstract, Decision, Folded, Known, Layout, Options, Places, TaskId};
 use tulpar_core::workflow::planned::{Staging, escape};
 use tulpar_exec::folder::Project;
 
@@ -21,18 +21,20 @@ pub(crate) struct LaidOut {
     pub(crate) layout: Layout,
     /// What tasks whose results are known left.
     known: BTreeMap<TaskId, Arc<[tulpar_core::job::OutputFile]>>,
+    trials: Folded,
     pub(crate) decisions: Vec<Decision>,
 }
 
 /// Lays out a plan. What the cache knows already is not planned again.
 pub(crate) fn lay_out(
     project: &Project,
-    plan: Plan,
+    mut plan: Plan,
     policy: Policy,
     catalogue: &Catalogue,
     options: &Options,
     known: &Known,
 ) -> Result<LaidOut, Failure> {
+    let trials = planner::fold_searches(&mut plan);
     let engine = foreseen(project, plan.clone(), policy)?;
     let mut results = BTreeMap::new();
     for job in (0..engine.graph().len()).map(JobId::from) {
@@ -50,7 +52,7 @@ pub(crate) fn lay_out(
     let mut layout =
         planner::plan(&graph, catalogue, options, &done).map_err(|error| Failure::usage(error.to_string()))?;
     decisions.append(&mut layout.decisions);
-    Ok(LaidOut { unfolded, graph, layout, known: results, decisions })
+    Ok(LaidOut { unfolded, graph, layout, known: results, trials, decisions })
 }
 
 /// The plan that the engine runs.
@@ -61,7 +63,7 @@ pub(crate) fn executable(
     catalogue: &Catalogue,
     options: &Options,
 ) -> Result<Plan, Failure> {
-    let LaidOut { unfolded, graph, layout, known, .. } = laid_out;
+    let LaidOut { unfolded, graph, layout, known, trials, .. } = laid_out;
     let configuration = |name: &str| options.data.or_else(|| catalogue.site(name)?.data).unwrap_or_default();
     let mut staging: Vec<Option<Staging>> = vec![None; layout.sites.len()];
     for job in &layout.jobs {
@@ -91,6 +93,7 @@ pub(crate) fn executable(
         images_once: options.images == ImageTransfer::OnceANode,
         cluster_milli_cpus: if options.parallel_clusters { most.unwrap_or(1000) } else { 0 },
         known,
+        trials,
     };
     let plan = planner::compile(&unfolded, &graph, &layout, places);
     plan.map_err(|error| Failure::usage(error.to_string()))

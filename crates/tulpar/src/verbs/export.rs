@@ -1,6 +1,6 @@
 //! `tulpar export`: a run in the format of another community, with what was measured; or a workflow for another system.
 
-use super::{hand_over, report};
+use super::{hand_over, report, results};
 use crate::failure::{Exit, Failure};
 use crate::replay::{self, Replayed, Standing};
 use crate::reporting::{ExportArguments, ExportFormat};
@@ -27,7 +27,10 @@ pub(crate) fn export(folder: Option<&Path>, arguments: &ExportArguments) -> Resu
     match arguments.format {
         ExportFormat::Wfformat => instance(folder, &project, run, arguments),
         ExportFormat::Chrome | ExportFormat::Otlp => trace(folder, run, arguments),
-        ExportFormat::Trials | ExportFormat::Hparams | ExportFormat::Mlflow => trials(folder, run, arguments),
+        ExportFormat::Table => results::table(folder, &project, run, arguments),
+        ExportFormat::Trials | ExportFormat::Hparams | ExportFormat::Mlflow | ExportFormat::Wandb => {
+            trials(folder, run, arguments)
+        }
     }
 }
 
@@ -79,6 +82,7 @@ fn trials(folder: Option<&Path>, run: RunFolder, arguments: &ExportArguments) ->
     let place = out.canonicalize().map_err(|source| failed(&out, source))?;
     let files = match arguments.format {
         ExportFormat::Mlflow => tulpar_report::mlflow(&searches, name, &place.display().to_string()),
+        ExportFormat::Wandb => tulpar_report::wandb(&searches, name),
         _ => tulpar_report::hparams(&searches),
     };
     for (file, bytes) in &files {

@@ -27,6 +27,7 @@ mod predict;
 mod prepare;
 mod record;
 mod report;
+mod results;
 mod run;
 mod runs;
 mod serve;

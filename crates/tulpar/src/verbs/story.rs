@@ -183,6 +183,7 @@ pub(crate) fn words(known: &Known<'_>, entry: &Entry) -> String {
         Event::Paused { .. } => "paused; it goes on if it is among the best at that step after all".to_owned(),
         Event::Continued { .. } => "goes on: it is among the best at the step where it paused".to_owned(),
         Event::Added { added, .. } if added.outcome.is_some() => format!("learns from {}", added.source),
+        Event::Added { added, .. } if added.running => format!("knows that others run {}", added.source),
         Event::Added { added, .. } => format!("is to try {}", added.source),
         Event::Grafted { set, .. } => {
             format!("its task set got its tasks: {}", (known.tasks)(*set))

@@ -202,3 +202,70 @@ tasks:
     let story = scene.tulpar("story 'search[trial=5]'").done().out;
     assert!(story.contains("attempt 1"), "{story}");
 }
+
+#[test]
+fn a_search_for_each_element_is_shown_and_kept_by_itself() {
+    let scene = Scene::new(
+        "
+workflow: each
+tasks:
+  search:
+    for: {data: [wine, iris]}
+    search: {trials: 3, parallel: 1, sampler: grid, minimize: loss, space: {x: 'int(1, 3)'}, storage: study.log}
+    out: {model: 'model-{data}-{trial}.txt'}
+    run: |
+      echo {data} {x} > {model}
+      if [ {data} = wine ]; then echo '{\"loss\": '$(( 4 - {x} ))'}'; else echo '{\"loss\": {x}}'; fi
+  keep:
+    for: {data: [wine, iris]}
+    in: [search.best.model]
+    out: {best: 'best-{data}.txt'}
+    run: cp {model} {best}
+  table:
+    in: [search.trials]
+    out: {all: all.csv}
+    run: cat {trials} > {all}
+",
+    );
+    let said = scene.tulpar("run --json").done().json();
+    let tasks: Vec<&str> =
+        said["searches"].as_array().expect("searches").iter().filter_map(|one| one["task"].as_str()).collect();
+    assert_eq!(tasks, ["search[data=wine]", "search[data=iris]"]);
+    assert_eq!(scene.read("results/best-wine.txt"), "wine 3\n");
+    assert_eq!(scene.read("results/best-iris.txt"), "iris 1\n");
+    assert_eq!(scene.read("results/all.csv").lines().count(), 8);
+    let status = scene.tulpar("status").done().out;
+    assert!(status.contains("search[data=wine]: 3 of 3 trials, best loss 1 (trial 3)"), "{status}");
+    scene.tulpar("report --out report.html").done();
+    let page = scene.read("report.html");
+    assert!(page.contains("search[data=wine]") && page.contains("search[data=iris]"), "both have their charts");
+    let log = scene.read("study.log");
+    assert!(log.contains("\"study_name\":\"each[data=wine]\"") && log.contains("\"study_name\":\"each[data=iris]\""));
+    let rows = scene.tulpar("export --format table --task search").done().out;
+    assert!(rows.contains("\"search[data=wine,trial=3]\",complete,wine,3,3,"), "{rows}");
+}
+
+#[test]
+fn elements_that_are_known_only_when_the_run_goes_on_have_their_studies_too() {
+    let scene = Scene::new(
+        "
+workflow: later
+tasks:
+  split:
+    out: {parts: 'parts/*.txt'}
+    run: mkdir -p parts; echo 1 > parts/a.txt; echo 2 > parts/b.txt
+  search:
+    for: {part: split.parts}
+    search: {trials: 2, sampler: grid, minimize: loss, space: {x: 'int(1, 2)'}}
+    run: echo '{\"loss\": {x}}'
+",
+    );
+    let said = scene.tulpar("run --json").done().json();
+    assert_eq!(said["searches"][1]["trials"]["complete"], 2, "{said}");
+    let names: Vec<String> = std::fs::read_dir(scene.path(".tulpar/runs/later-1/studies"))
+        .expect("studies")
+        .map(|entry| entry.expect("an entry").file_name().into_string().expect("a name"))
+        .filter(|name| name.ends_with(".log"))
+        .collect();
+    assert_eq!(names.len(), 2, "{names:?}");
+}

@@ -361,3 +361,199 @@ fn a_program_that_writes_for_tensorboard_needs_to_say_nothing_else() {
         "{trials}"
     );
 }
+
+#[test]
+fn what_optuna_runs_at_the_same_moment_is_not_tried_here() {
+    if !python_with("optuna") {
+        return;
+    }
+    for storage in ["study.log", "sqlite:///study.db"] {
+        let scene = Scene::empty();
+        scene.write(
+            "train.sh",
+            "if [ $1 = 1 ]; then while [ ! -e $2/go ]; do sleep 0.1; done; fi\necho \"{\\\"loss\\\": $1}\"\n",
+        );
+        let here = scene.path("").display().to_string();
+        let here = here.trim_end_matches('/');
+        let line = format!(
+            "tune --trials 3 --parallel 1 --sampler grid --space 'x=int(1,4)' --minimize loss --storage {storage} \
+             --study mine --json -- sh train.sh '{{x}}' {here}"
+        );
+        let typed = words(&line);
+        let typed: Vec<&str> = typed.iter().map(String::as_str).collect();
+        let running = scene.start(scene.command(&typed));
+        // Theirs has its parameter, and no end.
+        let theirs = "study.enqueue_trial({'x': 2})\ntrial = study.ask()\nassert trial.suggest_int('x', 1, 4) == 2";
+        optuna(&scene, storage, "mine", theirs);
+        let journal = scene.path(".tulpar/runs/tune-1/journal.jsonl");
+        let known = || std::fs::read_to_string(&journal).is_ok_and(|text| text.contains("\"running\":true"));
+        wait_for("the trial that others run is known", known);
+        scene.write("go", "");
+        let outcome = running.end().done().json();
+        assert_eq!(outcome["searches"][0]["trials"]["complete"], 3, "{storage}: {outcome}");
+        assert_eq!(outcome["searches"][0]["trials"]["running"], 1, "{storage}: {outcome}");
+        let seen = optuna(&scene, storage, "mine", "print(sorted(t.params['x'] for t in study.get_trials()))");
+        assert_eq!(seen, "[1, 2, 3, 4]\n", "{storage}: each was tried once, by whomever");
+    }
+}
+
+/// Asks a server of optuna-dashboard what it shows of a study, until enough trials have ended.
+const DASHBOARD: &str = r#"
+import json, os, socket, subprocess, sys, time, urllib.request
+for _ in range(600):
+    if os.path.exists(sys.argv[1]):
+        break
+    time.sleep(0.1)
+with socket.socket() as free:
+    free.bind(("127.0.0.1", 0))
+    port = free.getsockname()[1]
+server = subprocess.Popen(["optuna-dashboard", sys.argv[1], "--storage-class", "JournalFileStorage", "--host", "127.0.0.1", "--port", str(port)],
+                          stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+def get(path):
+    with urllib.request.urlopen(f"http://127.0.0.1:{port}{path}", timeout=20) as answer:
+        return json.load(answer)
+try:
+    for _ in range(600):
+        try:
+            (study,) = get("/api/studies")["study_summaries"]
+            trials = get(f"/api/studies/{study['study_id']}?after=0")["trials"]
+            if len([t for t in trials if t["state"] != "Running"]) == int(sys.argv[2]):
+                break
+        except (OSError, ValueError):
+            pass
+        time.sleep(0.1)
+    for t in trials:
+        steps = [(v["step"], v["value"]) for v in t["intermediate_values"]]
+        print(t["state"], t.get("values"), [p["param_internal_value"] for p in t["params"]], steps)
+finally:
+    server.terminate()
+    server.wait()
+"#;
+
+#[test]
+fn the_dashboard_of_optuna_serves_a_study_while_it_runs() {
+    if !python_with("optuna_dashboard") {
+        return;
+    }
+    let scene = Scene::empty();
+    // The first is complete, the second fails, the third is pruned, the fourth waits until somebody has looked.
+    scene.write(
+        "train.sh",
+        "[ $1 = 2 ] && exit 1\necho \"{\\\"loss\\\": $1, \\\"step\\\": 1}\"\n\
+         [ $1 = 3 ] && sleep 600\nif [ $1 = 0 ]; then while [ ! -e $2/go ]; do sleep 0.1; done; fi\n\
+         echo \"{\\\"loss\\\": $1.5}\"\n",
+    );
+    let here = scene.path("").display().to_string();
+    scene.write(
+        "workflow.yaml",
+        &format!(
+            "workflow: shown\ndata: {{program: train.sh}}\ntasks:\n  search:\n    search:\n      trials: 4\n      parallel: 1\n      \
+             minimize: loss\n      sampler: grid\n      pruner: {{halving: {{least: 1, factor: 2}}}}\n      space: {{x: 'int(0, 3)'}}\n      \
+             start: [{{x: 1}}, {{x: 2}}, {{x: 3}}, {{x: 0}}]\n    in: [program]\n    run: sh {{program}} {{x}} {here}\n"
+        ),
+    );
+    let running = scene.start(scene.command(&["run", "--json"]));
+    let log = ".tulpar/runs/shown-1/studies/search.optuna.log";
+    let mut look = std::process::Command::new("python3");
+    look.args(["-c", DASHBOARD, log, "3"]).current_dir(scene.path(""));
+    let output = look.output().expect("python");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    assert_eq!(
+        String::from_utf8_lossy(&output.stdout),
+        "Complete [1.5] [1.0] [(1, 1.0)]\nFail None [2.0] []\nPruned [3.0] [3.0] [(1, 3.0)]\nRunning None [0.0] [(1, 0.0)]\n"
+    );
+    scene.write("go", "");
+    running.end().done();
+}
+
+#[test]
+fn the_wandb_package_reads_the_trials_of_a_run() {
+    if !python_with("wandb.sdk.internal.datastore") {
+        return;
+    }
+    let scene = searched();
+    scene.tulpar("export --format wandb --out tracked").done();
+    let seen = python(
+        &scene,
+        "import glob, wandb\nwandb._assert_is_internal_process = True\n\
+         from wandb.sdk.internal.datastore import DataStore\nfrom wandb.proto import wandb_internal_pb2 as records\n\
+         def shown(path):\n    store = DataStore()\n    store.open_for_scan(path)\n    kinds, name, config, curve, summary, code = [], '', {}, [], {}, None\n    \
+         while (data := store.scan_data()) is not None:\n        record = records.Record()\n        record.ParseFromString(data)\n        \
+         kind = record.WhichOneof('record_type')\n        kinds.append(kind)\n        \
+         if kind == 'run':\n            name = record.run.display_name\n            config = {c.key: c.value_json for c in record.run.config.update}\n        \
+         if kind == 'history':\n            curve.append((record.history.step.num, *(i.value_json for i in record.history.item if i.key == 'loss')))\n        \
+         if kind == 'summary':\n            summary = {i.key: i.value_json for i in record.summary.update if i.key == 'loss'}\n        \
+         if kind == 'exit':\n            code = record.exit.exit_code\n    \
+         assert kinds[0] == 'header' and kinds[-1] == 'exit', kinds\n    return name, config, curve, summary, code\n\
+         for one in sorted(map(shown, glob.glob('tracked/wandb/offline-run-*/run-*.wandb'))):\n    print(*one)",
+    );
+    assert_eq!(
+        seen,
+        "search[trial=1] {'x': '1'} [(1, '1.0')] {'loss': '1.5'} 0\nsearch[trial=2] {'x': '2'} [(1, '2.0')] {'loss': '2.5'} 0\n\
+         search[trial=3] {'x': '3'} [] {} 1\nsearch[trial=4] {'x': '4'} [(1, '4.0')] {'loss': '4.5'} 0\n"
+    );
+}
+
+/// A sweep over two variables whose tasks leave numbers, one of which fails.
+const SWEEP: &str = "
+workflow: sweep
+tasks:
+  train:
+    for: {lr: [0.1, 0.01], seed: 1..2}
+    out: {score: 'score-{lr}-{seed}.json'}
+    failures: any
+    run: |
+      [ {seed} = 2 ] && [ {lr} = 0.1 ] && exit 1
+      echo '{\"accuracy\": 0.'{seed}', \"epochs\": 3, \"best\": {\"epoch\": {seed}}, \"note\": \"a, b\", \"good\": true}' > {score}
+";
+
+#[test]
+fn the_numbers_of_a_sweep_are_one_table() {
+    let scene = Scene::new(SWEEP);
+    scene.tulpar("run").done();
+    let text = scene.tulpar("export --format table").done().out;
+    let rows: Vec<Vec<&str>> = text.lines().map(|line| line.split(',').collect()).collect();
+    assert_eq!(text.lines().next(), Some("name,state,lr,seed,seconds,accuracy,best.epoch,epochs,good,note"));
+    assert_eq!(rows.len(), 5, "{text}");
+    assert!(text.contains("\"train[lr=0.1,seed=1]\",done,0.1,1,"), "{text}");
+    assert!(text.contains("\"train[lr=0.1,seed=2]\",failed,0.1,2,"), "{text}");
+    scene.tulpar("export --format table --out table.json").done();
+    let rows: serde_json::Value = serde_json::from_str(&scene.read("table.json")).expect("JSON");
+    assert_eq!(
+        (&rows[3]["accuracy"], &rows[3]["best.epoch"], &rows[1]["accuracy"]),
+        (&0.2.into(), &2.into(), &().into())
+    );
+    let said = scene.tulpar("export --format table --out table.xls").expect(2);
+    assert!(said.err.contains(".parquet"), "{said}");
+    let said = scene.tulpar("export --format table --task nothing").expect(2);
+    assert!(said.err.contains("no task `nothing`"), "{said}");
+}
+
+#[test]
+fn pyarrow_reads_the_table_of_a_sweep_and_of_a_search() {
+    if !python_with("pyarrow.parquet") {
+        return;
+    }
+    let scene = Scene::new(SWEEP);
+    scene.tulpar("run").done();
+    scene.tulpar("export --format table --out table.parquet").done();
+    let read = "import pyarrow.parquet as pq\ntable = pq.read_table('table.parquet')\n\
+                print([(f.name, str(f.type)) for f in table.schema if f.name != 'seconds'])\n\
+                for row in table.to_pylist():\n    print(row['name'], row['state'], row['lr'], row['seed'], row['accuracy'], row['best.epoch'], row['good'], row['note'], row['seconds'] is None)";
+    assert_eq!(
+        python(&scene, read),
+        "[('name', 'string'), ('state', 'string'), ('lr', 'double'), ('seed', 'int64'), ('accuracy', 'double'), \
+         ('best.epoch', 'int64'), ('epochs', 'int64'), ('good', 'bool'), ('note', 'string')]\n\
+         train[lr=0.1,seed=1] done 0.1 1 0.1 1 True a, b False\n\
+         train[lr=0.1,seed=2] failed 0.1 2 None None None None False\n\
+         train[lr=0.01,seed=1] done 0.01 1 0.1 1 True a, b False\n\
+         train[lr=0.01,seed=2] done 0.01 2 0.2 2 True a, b False\n"
+    );
+    let scene = searched();
+    scene.tulpar("export --format table --out table.parquet").done();
+    let read = "import pyarrow.parquet as pq\nprint([(r['trial'], r['state'], r['x'], r['loss']) for r in pq.read_table('table.parquet').to_pylist()])";
+    assert_eq!(
+        python(&scene, read),
+        "[(1, 'complete', 1, 1.5), (2, 'complete', 2, 2.5), (3, 'failed', 3, None), (4, 'complete', 4, 4.5)]\n"
+    );
+}

@@ -107,7 +107,11 @@ impl Compiler<'_> {
             Output {
                 name: format!("file {}", file.0),
                 path: Template(self.graph.files[file.index()].name.clone()),
-                kind: known.map_or(OutputKind::File, |output| output.kind),
+                kind: match self.graph.files[file.index()].many {
+                    // However many trials there will be.
+                    true if known.is_some_and(|output| output.kind == OutputKind::File) => OutputKind::Pattern,
+                    _ => known.map_or(OutputKind::File, |output| output.kind),
+                },
                 optional: true,
                 temporary: known.is_some_and(|output| output.temporary),
                 register: false,

@@ -6,7 +6,8 @@ use crate::planner::abstraction::TaskId;
 use crate::resources::Request;
 use crate::workflow::planned::{Cluster, Member, MemberInput, MemberSource, Planned, SentImage, Work};
 use crate::workflow::{
-    Caching, Environment, FileSource, Output, Run, Settings, Span, Task, Template, Tolerance, template,
+    Axis, AxisValues, Caching, Environment, FileSource, Output, Run, Settings, Span, Task, Template, Tolerance,
+    template,
 };
 use rustc_hash::FxHashMap;
 use std::collections::BTreeSet;
@@ -35,8 +36,8 @@ impl Compiler<'_> {
         let definition = self.definition(task);
         let run = definition.run.clone();
         let mut compiled = Task {
-            name: self.unfolded.name(crate::ids::JobId(task.0)),
-            scatter: Vec::new(),
+            name: self.name_of(task),
+            scatter: self.trials(task).into_iter().collect(),
             inputs,
             outputs: definition.outputs.clone(),
             after: Vec::new(),
@@ -61,6 +62,31 @@ impl Compiler<'_> {
         compiled
     }
 
+    /// A search has its name without the trial that stands for all of them.
+    fn name_of(&self, task: TaskId) -> String {
+        let job = crate::ids::JobId(task.0);
+        match self.unfolded.search_of(job) {
+            Some(search) => self.unfolded.search_name(search),
+            None => self.unfolded.name(job),
+        }
+    }
+
+    /// The trials that a search has, as it would have them without a layout.
+    fn trials(&self, task: TaskId) -> Option<Axis> {
+        let definition = self.definition(task);
+        let search = self.unfolded.search_of(crate::ids::JobId(task.0))?;
+        let mut axis = definition.scatter.last()?.clone();
+        if let AxisValues::Trials(trials) = &mut axis.values {
+            let trials = Arc::make_mut(trials);
+            trials.trials = self.places.trials.get(&definition.name).copied().unwrap_or(trials.trials);
+            trials.study.seed = trials.study.seed.wrapping_add(u64::from(search.part));
+            let whole = self.unfolded.search_name(search);
+            let element = whole.strip_prefix(&definition.name).unwrap_or_default();
+            trials.name = trials.name.take().map(|name| format!("{name}{element}"));
+        }
+        Some(axis)
+    }
+
     /// A task whose results are known, as it stood: every task above it is one too.
     pub(super) fn reused(&mut self, task: TaskId) -> Task {
         let (unfolded, definition) = (self.unfolded, self.definition(task).clone());
@@ -69,13 +95,15 @@ impl Compiler<'_> {
         let scattered = inputs.into_iter().skip(definition.inputs.len()).map(|(name, from, span)| {
             let sources = from.into_iter().filter_map(|from| match from {
                 From::Data(data) => Some(FileSource::Data(data)),
-                From::Made(..) => None,
+                From::Made(..) | From::Found(..) => None,
             });
             (name, sources.collect(), span)
         });
         let declared = definition.inputs.iter().map(|input| {
             let sources = match input.source {
-                FileSource::Data(_) | FileSource::Latest { .. } | FileSource::Search { .. } => vec![input.source],
+                FileSource::Data(_) | FileSource::Latest { .. } => vec![input.source],
+                // Whoever takes what a search found is never known before that has run.
+                FileSource::Search { .. } => Vec::new(),
                 FileSource::Output { task: producer, output } => {
                     let makers = unfolded.selected(job, producer).into_iter();
                     let known = makers.filter_map(|maker| self.reused.get(&TaskId(maker.0)));

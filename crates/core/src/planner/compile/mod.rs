@@ -11,6 +11,7 @@ mod sources;
 
 use super::abstraction::{Abstract, TaskId};
 use super::layout::{Job, JobId, JobKind, Layout, SiteId};
+use super::searches::Folded;
 use crate::catalogue::LOCAL;
 use crate::ids::{DataId, SetId};
 use crate::job::{InputFile, OutputFile};
@@ -68,6 +69,8 @@ pub struct Places {
     pub cluster_milli_cpus: u32,
     /// What tasks without a job left when they ran.
     pub known: BTreeMap<TaskId, Arc<[OutputFile]>>,
+    /// How many trials the searches have that are one task each in the graph.
+    pub trials: Folded,
 }
 
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
@@ -83,10 +86,10 @@ pub enum CompileError {
     )]
     Arrivals(String),
     #[error(
-        "what `{0}` tries is known only when it runs, so its jobs cannot be planned ahead: run it without clustering and \
-         staging"
+        "`{task}` takes files of trials that `{search}` keeps at another site: which of them is known only when it has \
+         ended, so they cannot be brought there ahead. Give both tasks the same `site:`"
     )]
-    Search(String),
+    SearchElsewhere { task: String, search: String },
     #[error(
         "`{0}` is a sub-workflow, whose files cannot go by way of a staging site: run without `--data nonsharedfs`, or \
          run the sub-workflow by itself"
@@ -110,9 +113,6 @@ pub fn compile(unfolded: &Graph, graph: &Abstract, layout: &Layout, places: Plac
     for task in &plan.workflow.tasks {
         if task.arrivals().is_some() || task.latest().next().is_some() {
             return Err(CompileError::Arrivals(task.name.clone()));
-        }
-        if task.search().is_some() {
-            return Err(CompileError::Search(task.name.clone()));
         }
         if matches!(task.settings.tolerate, Tolerance::Tasks(_) | Tolerance::Percent(_)) {
             return Err(CompileError::Tolerance(task.name.clone()));
@@ -146,7 +146,10 @@ pub fn compile(unfolded: &Graph, graph: &Abstract, layout: &Layout, places: Plac
         let task = compiler.reused(task);
         compiler.tasks.push(task);
     }
-    let Compiler { mut tasks, data, files, .. } = compiler;
+    let Compiler { mut tasks, data, files, refused, .. } = compiler;
+    if let Some(error) = refused {
+        return Err(error);
+    }
     iterations::number(&mut tasks);
     let mut workflow = crate::workflow::Workflow { tasks, data, ..plan.workflow.clone() };
     workflow.places = Default::default();
@@ -229,6 +232,8 @@ struct Compiler<'a> {
     /// Tasks run where another system queues them; files are moved from here.
     queued: bool,
     operating: Arc<Settings>,
+    /// What was found on the way that cannot be planned.
+    refused: Option<CompileError>,
 }
 
 impl<'a> Compiler<'a> {
@@ -289,6 +294,7 @@ impl<'a> Compiler<'a> {
                 layout.jobs.iter().any(|job| job.kind == JobKind::Compute && job.site != first)
             },
             operating: Arc::new(operating),
+            refused: None,
             places,
         }
     }

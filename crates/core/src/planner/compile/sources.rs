@@ -1,12 +1,12 @@
 //! Where the files of a compiled task come from: data entries as they are or at a staging site, results of other tasks.
 
-use super::{Compiler, Origin, SiteId};
+use super::{CompileError, Compiler, Origin, SiteId};
 use crate::ids::{DataId, JobId, SetId};
 use crate::job::{InputFile, Source};
-use crate::plan::{Bound, number_name};
+use crate::plan::{Bound, ResolvedValues, number_name};
 use crate::planner::abstraction::{FileId, TaskId};
 use crate::workflow::planned;
-use crate::workflow::{AxisValues, Data, DataSource, FileSource, Input, Span, Task, Value};
+use crate::workflow::{AxisValues, Data, DataSource, FileSource, Finding, Input, Span, Task, Value};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -15,6 +15,8 @@ use std::sync::Arc;
 pub(super) enum From {
     Data(DataId),
     Made(TaskId, u32),
+    /// What a search found.
+    Found(TaskId, Finding),
 }
 
 /// What one task reads, by the names that its command uses, and the values of its variables.
@@ -63,7 +65,13 @@ impl Compiler<'_> {
             let from = match input.source {
                 FileSource::Data(data) => vec![From::Data(self.data_at(data, staging))],
                 // Refused before.
-                FileSource::Latest { .. } | FileSource::Search { .. } => Vec::new(),
+                FileSource::Latest { .. } => Vec::new(),
+                FileSource::Search { task: producer, finding } => {
+                    let searches = unfolded.selected(job, producer).into_iter().map(|search| TaskId(search.0));
+                    let searches: Vec<TaskId> = searches.collect();
+                    self.check_reach(task, &searches, finding, staging);
+                    searches.into_iter().map(|search| From::Found(search, finding)).collect()
+                }
                 FileSource::Output { task: producer, output } => {
                     let selected = unfolded.selected(job, producer);
                     selected.into_iter().map(|maker| self.made_at(TaskId(maker.0), output, staging)).collect()
@@ -75,6 +83,10 @@ impl Compiler<'_> {
         let mut values = BTreeMap::new();
         let axes = unfolded.axes_of(set);
         for (position, axis) in axes.iter().enumerate() {
+            if matches!(axis.values, ResolvedValues::Trials(_)) {
+                // What they are is known when a trial begins.
+                continue;
+            }
             for name in &axis.names {
                 let (files, label) = match unfolded.variable(job, name) {
                     Some(Bound::Value(value)) => {
@@ -108,6 +120,7 @@ impl Compiler<'_> {
                 let (task, output) = self.output_of(task, output, staging);
                 FileSource::Output { task, output }
             }
+            From::Found(search, finding) => FileSource::Search { task: self.set_of_task(search), finding },
         }
     }
 
@@ -116,9 +129,25 @@ impl Compiler<'_> {
         if let Some(moved) = self.moved.get(&(task, output, staging)) {
             return *moved;
         }
-        let job = self.layout.job_of[task.index()].expect("results of tasks without a job are data");
-        let set = self.set_of[job.index()].expect("compute jobs are never left out");
+        let set = self.set_of_task(task);
         (set, self.exported.get(&(task, output)).copied().unwrap_or(output))
+    }
+
+    fn set_of_task(&self, task: TaskId) -> SetId {
+        let job = self.layout.job_of[task.index()].expect("results of tasks without a job are data");
+        self.set_of[job.index()].expect("compute jobs are never left out")
+    }
+
+    /// Files of the best trials are pulled from where the trials left them.
+    fn check_reach(&mut self, task: TaskId, searches: &[TaskId], finding: Finding, staging: SiteId) {
+        if matches!(finding, Finding::Best | Finding::Trials) || self.staging(staging).is_none() {
+            return;
+        }
+        let at = |search: &TaskId| self.layout.job_of[search.index()].map(|job| self.layout.job(job).staging);
+        if let Some(search) = searches.iter().find(|search| at(search) != Some(staging)) {
+            let (task, search) = (self.definition(task).name.clone(), self.definition(*search).name.clone());
+            self.refused.get_or_insert(CompileError::SearchElsewhere { task, search });
+        }
     }
 
     fn made_at(&mut self, maker: TaskId, output: u32, staging: SiteId) -> From {

@@ -80,7 +80,7 @@ fn from_survey(surveyed: Surveyed, arguments: &PlanArguments, sites: &[String]) 
     let (later, now): (Vec<_>, Vec<_>) =
         findings.into_iter().partition(|finding| is_later(finding.code) || (alike && finding.code == MORE));
     findings::show(&Text { name: file.display().to_string(), text: &text }, &now);
-    let plan = plan.filter(|_| !findings::any_error(&now)).ok_or(Failure::Findings)?;
+    let mut plan = plan.filter(|_| !findings::any_error(&now)).ok_or(Failure::Findings)?;
     let mut remarks = Vec::new();
     let errors = later.iter().filter(is_error).count();
     if errors > 0 {
@@ -108,6 +108,7 @@ fn from_survey(surveyed: Surveyed, arguments: &PlanArguments, sites: &[String]) 
     }
     let known = Known { runtimes: earlier::runtimes(&project), images: earlier::image_sizes(&project, &plan) };
     let data: usize = plan.files.iter().map(|files| files.len()).sum();
+    planner::fold_searches(&mut plan);
     let graph = Graph::new(Arc::new(plan)).map_err(|cycle| Failure::usage(cycle.to_string()))?;
     let made = planner::from_plan(&graph, &catalogue, &known);
     let (graph, assumed) = made.map_err(|circle| Failure::usage(circle.to_string()))?;
