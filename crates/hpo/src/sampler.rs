@@ -264,6 +264,11 @@ impl Strategy {
     }
 }
 
+/// What makes two points the same.
+fn bits(point: &Point) -> Vec<Option<u64>> {
+    point.iter().map(|number| number.map(f64::to_bits)).collect()
+}
+
 pub(crate) fn random(space: &Space, stream: &mut Stream) -> Point {
     let units: Vec<f64> = (0..space.len()).map(|_| stream.uniform()).collect();
     space.at_units(&units)

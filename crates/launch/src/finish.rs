@@ -38,7 +38,7 @@ pub(crate) fn finish(shared: &Shared, mut running: Box<Running>, conclusions: &S
     }
     let mut told = None;
     let collected = match ending.is_success() {
-        true => told_by(&running).and_then(|said| {
+        true => told_by(shared, &running).and_then(|said| {
             told = said;
             collect_outputs(shared, &running)
         }),
@@ -90,6 +90,7 @@ fn finish_script(shared: &Shared, mut running: Running, ending: Ending) {
         (Ending::Exit(_), Some(result)) => {
             (running.input_files, running.input_bytes) = (result.input_files, result.input_bytes);
             let script = Some(Box::new(result.report));
+            running.told = result.told;
             report_with(shared, running, result.ending, result.outputs, script);
         }
         (Ending::Exit(0), None) => {
@@ -119,11 +120,16 @@ fn ending(running: &Running) -> Ending {
 }
 
 /// The numbers that a trial must say, once it has ended well.
-fn told_by(running: &Running) -> Result<Option<Box<Told>>, Ending> {
+fn told_by(shared: &Shared, running: &Running) -> Result<Option<Box<Told>>, Ending> {
     if running.spec.objectives.is_empty() {
         return Ok(None);
     }
-    match told::read(&running.folder, &running.spec.objectives) {
+    let mut ears = told::Ears::of(&running.folder);
+    if shared.options.inside {
+        // It prints where the job does that it is part of.
+        ears.stdout = "../stdout".into();
+    }
+    match told::read(&ears, &running.spec.objectives) {
         Ok(told) => Ok(Some(Box::new(told))),
         Err(missing) => {
             let say = |name: String| format!("the number `{name}`: print a line such as {{\"{name}\": 0.25}}");

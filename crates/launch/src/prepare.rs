@@ -18,6 +18,7 @@ use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant, SystemTime};
+use tulpar_core::ids::JobId;
 use tulpar_core::job::{CommandLine, Ending, JobSpec, OutputSpec, Usage};
 use tulpar_core::units::Timestamp;
 use tulpar_core::workflow::OutputKind;
@@ -187,15 +188,19 @@ fn try_start(shared: &Shared, spec: &JobSpec, serial: u32) -> Result<Started, Re
     Ok(Started { folder: sandbox.folder, secrets, capture, remove_container, shown, child, clock, at })
 }
 
+/// The folder for the attempts of what a job runs that is more than a command.
+pub(crate) fn inside(shared: &Shared, job: JobId) -> PathBuf {
+    shared.folders.attempts.join("inside").join((job.0 / 1000).to_string()).join(job.0.to_string())
+}
+
 /// A job that is more than a command becomes a process of this very program, which finds all it needs in its folder.
 fn write_script(shared: &Shared, spec: &JobSpec, work: &Path) -> Result<(), Refusal> {
-    let (inside, job) = (shared.folders.attempts.join("inside"), spec.attempt.job.0);
     let told = script::Told {
         spec: spec.clone(),
         project: shared.folders.project.clone(),
         objects: shared.folders.objects.clone(),
         checkpoints: shared.folders.checkpoints.clone(),
-        attempts: inside.join((job / 1000).to_string()).join(job.to_string()),
+        attempts: inside(shared, spec.attempt.job),
         run: shared.options.run.clone(),
         keep: shared.options.keep_sandboxes.into(),
     };

@@ -24,11 +24,28 @@ const MOST_STEPS: usize = 10_000;
 /// A line that is longer is no number.
 const LONGEST: usize = 1 << 16;
 
+/// Where a trial says something: what it prints, and the folder that it works in.
+pub(crate) struct Ears {
+    pub(crate) stdout: PathBuf,
+    pub(crate) work: PathBuf,
+}
+
+impl Ears {
+    /// In the folder of an attempt.
+    pub(crate) fn of(folder: &Path) -> Self {
+        Self { stdout: folder.join("stdout"), work: folder.join("work") }
+    }
+
+    fn paths(&self) -> [PathBuf; 2] {
+        [self.stdout.clone(), self.work.join(FILE)]
+    }
+}
+
 /// What a trial said; or the names of the numbers that it did not say.
-pub(crate) fn read(folder: &Path, objectives: &[String]) -> Result<Told, Vec<String>> {
+pub(crate) fn read(ears: &Ears, objectives: &[String]) -> Result<Told, Vec<String>> {
     let mut told = Told::default();
     let mut steps = BTreeMap::new();
-    for scalar in Scalars::default().news(&folder.join("work")) {
+    for scalar in Scalars::default().news(&ears.work) {
         if objectives.first() == Some(&scalar.tag) && steps.len() < MOST_STEPS {
             steps.insert(scalar.step, scalar.value);
         }
@@ -36,7 +53,7 @@ pub(crate) fn read(folder: &Path, objectives: &[String]) -> Result<Told, Vec<Str
             told.values.insert(scalar.tag, scalar.value);
         }
     }
-    for path in paths(folder) {
+    for path in ears.paths() {
         if let Ok(file) = File::open(path) {
             listen(BufReader::new(file), objectives, &mut told, &mut steps);
         }
@@ -102,14 +119,14 @@ const AT_ONCE: u64 = 1 << 20;
 
 impl Hearing {
     /// Numbers of the first objective that are new, by step.
-    pub(crate) fn news(&mut self, folder: &Path, objective: &str) -> Vec<(u64, f64)> {
+    pub(crate) fn news(&mut self, ears: &Ears, objective: &str) -> Vec<(u64, f64)> {
         let mut news = Vec::new();
-        for (path, followed) in paths(folder).iter().zip(&mut self.files) {
+        for (path, followed) in ears.paths().iter().zip(&mut self.files) {
             // A file that is not there yet, or cannot be read now, says nothing.
             let _ =
                 followed.read(path, |line| news.extend(numbers(line).and_then(|said| on_the_way(&said, objective))));
         }
-        let scalars = self.scalars.news(&folder.join("work")).into_iter().filter(|scalar| scalar.tag == objective);
+        let scalars = self.scalars.news(&ears.work).into_iter().filter(|scalar| scalar.tag == objective);
         news.extend(scalars.map(|scalar| (scalar.step, scalar.value)));
         news.truncate(MOST_STEPS.saturating_sub(self.heard));
         self.heard += news.len();
@@ -142,10 +159,6 @@ impl Followed {
 }
 
 /// The file is meant for this, so it has the last word.
-fn paths(folder: &Path) -> [PathBuf; 2] {
-    [folder.join("stdout"), folder.join("work").join(FILE)]
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -157,7 +170,7 @@ mod tests {
         if let Some(file) = file {
             std::fs::write(folder.path().join("work").join(FILE), file).unwrap();
         }
-        read(folder.path(), &objectives.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>())
+        read(&Ears::of(folder.path()), &objectives.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>())
     }
 
     #[test]
@@ -184,16 +197,16 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let stdout = folder.path().join("stdout");
         let mut hearing = Hearing::default();
-        assert_eq!(hearing.news(folder.path(), "loss"), []);
+        assert_eq!(hearing.news(&Ears::of(folder.path()), "loss"), []);
         let mut text = "started\n{\"epoch\": 1, \"loss\": 0.5}\n{\"epoch\": 2, \"lo".to_owned();
         std::fs::write(&stdout, &text).unwrap();
-        assert_eq!(hearing.news(folder.path(), "loss"), [(1, 0.5)]);
-        assert_eq!(hearing.news(folder.path(), "loss"), []);
+        assert_eq!(hearing.news(&Ears::of(folder.path()), "loss"), [(1, 0.5)]);
+        assert_eq!(hearing.news(&Ears::of(folder.path()), "loss"), []);
         text.push_str("ss\": 0.25}\n{\"loss\": 7}\n");
         std::fs::write(&stdout, &text).unwrap();
         std::fs::create_dir(folder.path().join("work")).unwrap();
         std::fs::write(folder.path().join("work").join(FILE), "{\"step\": 3, \"loss\": 0.125}\n").unwrap();
-        assert_eq!(hearing.news(folder.path(), "loss"), [(2, 0.25), (3, 0.125)]);
+        assert_eq!(hearing.news(&Ears::of(folder.path()), "loss"), [(2, 0.25), (3, 0.125)]);
     }
 
     #[test]
@@ -203,10 +216,10 @@ mod tests {
         let stdout = folder.path().join("stdout");
         std::fs::write(&stdout, &text).unwrap();
         let mut hearing = Hearing::default();
-        assert_eq!(hearing.news(folder.path(), "loss"), []);
+        assert_eq!(hearing.news(&Ears::of(folder.path()), "loss"), []);
         assert_eq!(hearing.files[0].half, b"x");
         text.extend(b"{\"step\": 1, \"loss\": 1}\n{\"step\": 2, \"loss\": 2}\n");
         std::fs::write(&stdout, &text).unwrap();
-        assert_eq!(hearing.news(folder.path(), "loss"), [(2, 2.0)]);
+        assert_eq!(hearing.news(&Ears::of(folder.path()), "loss"), [(2, 2.0)]);
     }
 }

@@ -11,6 +11,7 @@ use crate::process::{self, Adopted, Left, Stat};
 use crate::queue::Work;
 use crate::sharing::Sharing;
 use crate::table::{Alarm, Running, Stray, Table};
+use crate::told::Ears;
 use crate::{finish, prepare, sample};
 use rustix::event::epoll;
 use std::collections::HashSet;
@@ -314,14 +315,20 @@ impl Watch<'_> {
                 let running = table.running.iter_mut().filter(|(_, running)| !running.spec.objectives.is_empty());
                 trials.extend(running.map(|(serial, running)| {
                     let hearing = std::mem::take(&mut running.hearing);
-                    (*serial, running.spec.attempt, running.folder.clone(), running.spec.objectives[0].clone(), hearing)
+                    (
+                        *serial,
+                        running.spec.attempt,
+                        ears(self.shared, running),
+                        running.spec.objectives[0].clone(),
+                        hearing,
+                    )
                 }));
             }
         }
         let before = process::thread_time();
         let mut looks = Vec::new();
-        for (_, attempt, folder, objective, hearing) in &mut trials {
-            let news = hearing.news(folder, objective).into_iter();
+        for (_, attempt, ears, objective, hearing) in &mut trials {
+            let news = hearing.news(ears, objective).into_iter();
             looks.extend(news.map(|(step, value)| LiveLine::new(prepare::now(), *attempt, Seen::Said { step, value })));
         }
         if !looks.is_empty() {
@@ -337,6 +344,16 @@ impl Watch<'_> {
             }
         }
     }
+}
+
+/// Where a trial is heard. One that moves its files itself works in a folder inside, and prints where the job does.
+fn ears(shared: &Shared, running: &Running) -> Ears {
+    let mut ears = Ears::of(&running.folder);
+    if running.spec.script.is_some() {
+        let inside = prepare::inside(shared, running.spec.attempt.job);
+        ears.work = crate::attempt_folder(&inside, running.spec.attempt).join("work");
+    }
+    ears
 }
 
 /// Hands an attempt on when nothing of it lives any more.

@@ -226,6 +226,12 @@ pub(crate) fn find(replayed: &Replayed, name: &str) -> Result<Named, Failure> {
     // In a planned run each task is a set of its own, with the brackets in its name.
     let whole = graph.plan().set_named(name).map(|_| name);
     let bare = whole.or_else(|| name.split('[').next()).unwrap_or(name);
+    // Of a planned search of one element.
+    if graph.plan().set_named(bare).is_none()
+        && let Some(job) = graph.job_named(name)
+    {
+        return Ok(Named::Job(job));
+    }
     let Some(set) = graph.plan().set_named(bare) else {
         let known = graph.plan().workflow.tasks.iter().map(|task| task.name.as_str());
         let message = format!("the workflow of {} has no task `{name}`", replayed.folder.name);

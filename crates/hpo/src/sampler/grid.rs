@@ -1,9 +1,10 @@
 //! Every combination once, the last parameter fastest. Combinations that differ only in parameters that are not active
 //! are one.
 
-use super::GridSettings;
+use super::{GridSettings, bits};
 use crate::space::{Point, Space};
 use crate::trial::{Origin, Trial};
+use std::collections::BTreeSet;
 
 #[derive(Debug, Clone)]
 pub(crate) struct Grid {
@@ -11,6 +12,8 @@ pub(crate) struct Grid {
     levels: Vec<Vec<f64>>,
     /// Where in the order of the parameters we are; nothing at the end.
     next: Option<Vec<usize>>,
+    /// Points that were not its own to choose.
+    taken: BTreeSet<Vec<Option<u64>>>,
 }
 
 impl Grid {
@@ -25,34 +28,52 @@ impl Grid {
                 }
             }
         };
-        Self { levels: (0..space.len()).map(numbers).collect(), next: Some(vec![0; space.len()]) }
+        Self {
+            levels: (0..space.len()).map(numbers).collect(),
+            next: Some(vec![0; space.len()]),
+            taken: BTreeSet::new(),
+        }
     }
 
-    /// Moves on when one of its own points was taken.
+    /// Goes on behind one of its own points; what others try is left out when it is its turn.
     pub(crate) fn begun(&mut self, trial: &Trial) {
         if trial.origin != Origin::Sampled {
+            self.taken.insert(bits(&trial.point));
             return;
         }
-        let Some(next) = &mut self.next else { return };
+        let place = |(levels, number): (&Vec<f64>, &Option<f64>)| {
+            levels.iter().position(|level| Some(*level) == *number).unwrap_or(0)
+        };
+        let next = self.levels.iter().zip(&trial.point).map(place).collect();
+        self.next = self.after(next, &trial.point);
+    }
+
+    /// The combination that follows.
+    fn after(&self, mut next: Vec<usize>, point: &Point) -> Option<Vec<usize>> {
         for at in (0..next.len()).rev() {
             // What is not active has one combination only.
-            if trial.point[at].is_some() && next[at] + 1 < self.levels[at].len() {
+            if point[at].is_some() && next[at] + 1 < self.levels[at].len() {
                 next[at] += 1;
-                return;
+                return Some(next);
             }
             next[at] = 0;
         }
-        self.next = None;
+        None
     }
 
     pub(crate) fn suggest(&self, space: &Space) -> Option<Point> {
-        let next = self.next.as_ref()?;
-        let mut point = vec![None; space.len()];
-        for &at in space.order() {
-            if space.active(at, &point) {
-                point[at] = Some(self.levels[at][next[at]]);
+        let mut next = self.next.clone()?;
+        loop {
+            let mut point = vec![None; space.len()];
+            for &at in space.order() {
+                if space.active(at, &point) {
+                    point[at] = Some(self.levels[at][next[at]]);
+                }
             }
+            if !self.taken.contains(&bits(&point)) {
+                return Some(point);
+            }
+            next = self.after(next, &point)?;
         }
-        Some(point)
     }
 }

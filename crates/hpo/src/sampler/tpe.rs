@@ -5,7 +5,7 @@
 mod mixture;
 
 use super::quasi::Halton;
-use super::{Context, TpeSettings};
+use super::{Context, TpeSettings, bits};
 use crate::history::PRUNED;
 use crate::random::Stream;
 use crate::space::{Point, Space};
@@ -60,10 +60,6 @@ impl Tpe {
         }
         best.map_or_else(|| super::random(context.space, stream), |(_, _, point)| point)
     }
-}
-
-fn bits(point: &Point) -> Vec<Option<u64>> {
-    point.iter().map(|number| number.map(f64::to_bits)).collect()
 }
 
 /// Trials with their weights.

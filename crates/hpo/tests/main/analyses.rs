@@ -121,7 +121,7 @@ fn what_was_foretold_is_what_came_in_the_mean() {
     let (mut foretold, mut came) = (0.0, 0.0);
     for seed in 0..30 {
         let mut study = study(&["x=float(-5,10)", "y=float(0,15)"], "random", seed);
-        let mut run = |study: &mut Study, trials: u32| {
+        let run = |study: &mut Study, trials: u32| {
             for _ in 0..trials {
                 let (number, values) = started(study);
                 let at = |name: &str| values[name].number().unwrap();

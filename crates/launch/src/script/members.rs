@@ -73,7 +73,8 @@ impl Running {
         inner.launcher.launch(vec![Box::new(spec)]);
         let (_, report) = inner.next()?;
         // What the command itself used, without the files that were moved before and after it.
-        let Report { ending, outputs, started, ended, usage, .. } = *report;
+        let Report { ending, outputs, started, ended, usage, told, .. } = *report;
+        self.said = told;
         let member = MemberReport { name: name.clone(), ending: ending.clone(), started, ended, usage, earlier: false };
         self.report.members.push(member);
         if ending.is_success() { Ok(outputs) } else { Err(explained(name, ending)) }

@@ -75,6 +75,9 @@ impl From<KeepSandboxes> for Keep {
 pub(crate) struct ScriptResult {
     pub(crate) ending: Ending,
     pub(crate) outputs: Vec<OutputFile>,
+    /// What its command said, as a trial of a search.
+    #[serde(default)]
+    pub(crate) told: Option<Box<tulpar_core::job::Told>>,
     pub(crate) report: ScriptReport,
     /// What was recorded of the reads and writes of all its tasks.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -167,6 +170,8 @@ struct Running {
     secrets: Arc<Secrets>,
     report: ScriptReport,
     capture: Option<Capture>,
+    /// The numbers that its command said, as a trial of a search.
+    said: Option<Box<tulpar_core::job::Told>>,
     pulled: (u64, u64),
 }
 
@@ -178,7 +183,7 @@ impl Running {
         let files = Files::new(&work, &told, script.threads, stopped.clone(), secrets.clone());
         let capture = records_io(&told.spec, &script).then(|| capture::together(&work));
         let report = ScriptReport::default();
-        Self { told, script, work, files, stopped, secrets, report, capture, pulled: (0, 0) }
+        Self { told, script, work, files, stopped, secrets, report, capture, said: None, pulled: (0, 0) }
     }
 
     fn run(mut self, stop: StopSignals) -> ScriptResult {
@@ -199,7 +204,7 @@ impl Running {
         // Beside what the job says, where the log of a job that is one command is.
         let io = self.capture.map(|capture| capture::finish(capture, &self.told.spec.command, Path::new("..")));
         let (input_files, input_bytes) = self.pulled;
-        ScriptResult { ending, outputs, report: self.report, io, input_files, input_bytes }
+        ScriptResult { ending, outputs, told: self.said, report: self.report, io, input_files, input_bytes }
     }
 
     fn perform(&mut self, stop: StopSignals) -> Result<Vec<OutputFile>, ScriptError> {

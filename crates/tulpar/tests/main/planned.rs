@@ -273,3 +273,66 @@ tasks:
     assert_eq!(scene.read("results/b.txt"), "hello\n");
     assert_eq!(std::fs::read_to_string(scene.home("count")).unwrap(), "ran\n");
 }
+
+/// A search for each of two elements, one trial of which is pruned, between tasks that can be put together.
+const SEARCH: &str = r#"
+workflow: each
+data: {words: data/one.txt}
+tasks:
+  before:
+    for: {n: [1, 2]}
+    in: [words]
+    out: {half: 'half-{n}.txt'}
+    run: 'cp {words} {half}'
+  search:
+    for: {data: [wine, iris]}
+    search:
+      trials: 3
+      parallel: 1
+      sampler: grid
+      minimize: loss
+      pruner: {halving: {least: 1, factor: 2}}
+      space: {x: 'int(1, 3)'}
+      start: [{x: 1}, {x: 3}, {x: 2}]
+    in: [before.half]
+    out: {model: 'model-{data}-{trial}.txt'}
+    run: |
+      cat {half} | wc -l > {model}
+      echo {data} {x} >> {model}
+      echo '{"step": 1, "loss": {x}}' >> $TULPAR_REPORT
+      if [ {x} = 3 ]; then sleep 600; fi
+      echo '{"loss": {x}}' >> $TULPAR_REPORT
+  keep:
+    for: {data: [wine, iris]}
+    in: [search.best.model]
+    out: {best: 'best-{data}.txt'}
+    run: 'tail -1 {model} > {best}'
+  table:
+    in: [search.trials, keep.best]
+    out: {all: all.csv}
+    run: 'cat {trials} {best} > {all}'
+"#;
+
+#[test]
+fn searches_stay_what_they_are_among_planned_tasks() {
+    let table = "trial,state,loss,x\n1,complete,1,1\n2,pruned,,3\n";
+    for how in ["", "--cluster horizontal=2", "--data nonsharedfs", "--cluster whole --data nonsharedfs"] {
+        let scene = Scene::new(SEARCH);
+        scene.write("data/one.txt", "a\n");
+        let said = scene.tulpar(&format!("run --json {how}")).done().json();
+        let tasks: Vec<&str> =
+            said["searches"].as_array().expect("searches").iter().filter_map(|one| one["task"].as_str()).collect();
+        assert_eq!(tasks, ["search[data=wine]", "search[data=iris]"], "{how}");
+        assert_eq!(said["searches"][0]["trials"]["pruned"], 1, "{how}: {said}");
+        assert_eq!(scene.read("results/best-wine.txt"), "wine 1\n", "{how}");
+        assert_eq!(scene.read("results/model-iris-1.txt"), "2\niris 1\n", "{how}");
+        let all = scene.read("results/all.csv");
+        assert!(all.starts_with(table) && all.ends_with("wine 1\niris 1\n"), "{how}: {all}");
+        let story = scene.tulpar("story search[data=iris,trial=2]").done().out;
+        assert!(story.contains("says 3 at step 1") && story.contains("pruned"), "{how}: {story}");
+    }
+    let scene = Scene::new(SEARCH);
+    scene.write("data/one.txt", "a\n");
+    let plan = scene.tulpar("plan --explain --cluster horizontal=4").done().out;
+    assert!(plan.contains("its trials begin one by one"), "{plan}");
+}
