@@ -4,6 +4,7 @@ mod main {
     mod condor;
     mod condor_images;
     mod condor_runs;
+    mod condor_staging;
     mod condor_ways;
     mod dry_run;
     mod event_log;

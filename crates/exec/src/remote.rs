@@ -78,8 +78,10 @@ impl Remote {
         &self.images
     }
 
-    pub(crate) fn secret(&self, name: &str) -> Option<String> {
-        (self.secrets)(name)
+    /// What a job needs that nobody else may see: its own, and what opens the staging sites that it visits.
+    pub(crate) fn secrets_of(&self, spec: &JobSpec) -> BTreeMap<String, String> {
+        let names = spec.secrets.iter().map(String::as_str).chain(tulpar_launch::staging_secrets(spec));
+        names.filter_map(|name| Some((name.to_owned(), (self.secrets)(name)?))).collect()
     }
 
     pub fn run(&self) -> &RunFolder {
@@ -203,10 +205,7 @@ impl Remote {
 
     /// Never in a description, an argument or the environment of the submitting side.
     fn write_secrets(&self, spec: &JobSpec, folder: &Path) -> io::Result<Option<PathBuf>> {
-        // A job that moves files itself shows this at the staging site.
-        let token = spec.script.is_some().then_some(tulpar_launch::STAGING_TOKEN);
-        let names = spec.secrets.iter().map(String::as_str).chain(token);
-        let found: BTreeMap<&str, String> = names.filter_map(|name| Some((name, (self.secrets)(name)?))).collect();
+        let found = self.secrets_of(spec);
         if found.is_empty() {
             return Ok(None);
         }

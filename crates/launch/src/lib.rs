@@ -43,7 +43,7 @@ pub use environment::travels;
 pub use guard::{guard_main, kill_leftovers};
 pub use launcher::Launcher;
 pub use objects::Depot;
-pub use script::{TOKEN as STAGING_TOKEN, script_main, uses_containers};
+pub use script::{script_main, staging_secrets, uses_containers};
 pub use signals::StopSignals;
 pub use worker::{WorkerError, worker_main};
 

@@ -236,10 +236,13 @@ fn variables(
     if !spec.objectives.is_empty() {
         variables.insert(told::VARIABLE.into(), told::FILE.into());
     }
-    if spec.script.is_some()
-        && let Some(token) = (shared.options.secrets)(script::TOKEN)
-    {
-        variables.insert(script::TOKEN.into(), token);
+    if spec.script.is_some() {
+        // They end with the script: what it runs sees a clean set again.
+        for name in script::staging_names() {
+            if let Some(value) = (shared.options.secrets)(name) {
+                variables.insert(name.into(), value);
+            }
+        }
     }
     Ok(variables)
 }

@@ -84,6 +84,14 @@ impl Pool {
         command
     }
 
+    /// A program of this machine that sees the pool's network: what it serves is served on the submit host.
+    pub(crate) fn beside(&self, program: &str) -> Command {
+        let first = fs::read_to_string(self.home.join("pid")).unwrap();
+        let mut command = Command::new("nsenter");
+        command.args(["-t", first.split(' ').next().unwrap(), "-n", program]).stdin(Stdio::null());
+        command
+    }
+
     /// A command as the pool's root.
     pub(crate) fn root(&self, words: &[&str]) -> Said {
         Said::of(self.enter(&self.share, true, words), words)
@@ -159,11 +167,16 @@ impl Project<'_> {
 
     /// Starts `tulpar` and gives it back while it runs.
     pub(crate) fn start(&self, words: &[&str]) -> Running<'_> {
-        let note = format!(".started-{}", words.join("-").replace(['/', ' '], "_"));
-        let _ = fs::remove_file(self.folder.join(&note));
-        let mut line = vec!["sh".to_owned(), "-c".to_owned(), "echo $$ >\"$0\"; exec \"$@\"".to_owned(), note.clone()];
-        line.extend(self.line(words));
-        let line: Vec<&str> = line.iter().map(String::as_str).collect();
+        let line = self.line(words);
+        self.start_program(&line.iter().map(String::as_str).collect::<Vec<_>>())
+    }
+
+    /// Starts any program as the user and gives it back while it runs.
+    pub(crate) fn start_program(&self, words: &[&str]) -> Running<'_> {
+        static COUNT: AtomicU32 = AtomicU32::new(0);
+        let note = format!(".started-{}", COUNT.fetch_add(1, Ordering::Relaxed));
+        let mut line = vec!["sh", "-c", "echo $$ >\"$0\"; exec \"$@\"", &note];
+        line.extend(words);
         let mut command = self.pool.enter(&self.folder, false, &line);
         let child = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
         let mut id = String::new();

@@ -33,8 +33,12 @@ impl CondorSupply {
         Ok(Self { queue, launch, run: run.to_owned(), folder, batches })
     }
 
-    /// The jobs of all pilots of the run, by name.
+    /// The jobs of all pilots of the run, by name. Where nobody has submitted one there is none: a question less before
+    /// the first task can start.
     fn jobs(&self) -> Result<BTreeMap<String, JobId>, CondorError> {
+        if self.batches == 0 {
+            return Ok(BTreeMap::new());
+        }
         tools::named_jobs("TulparPilotOf", &self.run.display().to_string(), "TulparPilot")
     }
 
@@ -121,7 +125,10 @@ impl Supply for CondorSupply {
         Ok(jobs.into_keys().collect())
     }
 
-    fn release(&mut self) {
+    fn release(&mut self, said_goodbye: bool) {
+        if said_goodbye {
+            return;
+        }
         let Ok(jobs) = self.jobs() else { return };
         let jobs: Vec<JobId> = jobs.into_values().collect();
         if !jobs.is_empty() {

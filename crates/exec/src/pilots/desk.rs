@@ -134,8 +134,7 @@ impl Desk {
         for attempt in attempts {
             let Some(mut spec) = state.attempts.get(attempt).and_then(|placed| placed.spec.clone()) else { continue };
             self.remote.images().attach(&mut spec);
-            let secrets = spec.secrets.iter().filter_map(|name| Some((name.clone(), self.remote.secret(name)?)));
-            let secrets = secrets.collect();
+            let secrets = self.remote.secrets_of(&spec);
             let checkpoint = match self.checkpoint(&spec, state) {
                 Ok(checkpoint) => checkpoint,
                 Err(error) => {

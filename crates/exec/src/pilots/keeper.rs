@@ -1,7 +1,7 @@
 //! Keeps pilots coming: asks for a new one when one has ended, notices those that are gone, ends leases.
 
 use super::desk::Desk;
-use super::state::{PilotNode, State};
+use super::state::{PilotNode, Slot, State};
 use super::supply::{PilotJob, Supply};
 use crate::executor::Observation;
 use std::collections::HashSet;
@@ -43,6 +43,8 @@ impl Template {
 #[derive(Clone)]
 struct Watch {
     alive: bool,
+    /// This driver has asked for one, with or without an answer.
+    asked: bool,
     /// It was started by this driver.
     own: bool,
     /// It has called since it was started.
@@ -54,7 +56,7 @@ struct Watch {
 pub(super) fn run(desk: &Desk, mut supply: Option<Box<dyn Supply>>, template: &Template) {
     let begun = Instant::now();
     let mut watches = {
-        let fresh = Watch { alive: false, own: false, called: false, failures: 0, not_before: begun };
+        let fresh = Watch { alive: false, asked: false, own: false, called: false, failures: 0, not_before: begun };
         vec![fresh; desk.state().slots.len()]
     };
     let every = supply.as_ref().map_or(LOOK, |supply| supply.every());
@@ -80,7 +82,11 @@ pub(super) fn run(desk: &Desk, mut supply: Option<Box<dyn Supply>>, template: &T
     }
     part(desk);
     if let Some(mut supply) = supply {
-        supply.release();
+        let state = desk.state();
+        let gone = |(watch, slot): (&Watch, &Slot)| slot.parted || !(watch.alive || watch.asked);
+        let said_goodbye = watches.iter().zip(&state.slots).all(gone);
+        drop(state);
+        supply.release(said_goodbye);
     }
 }
 
@@ -132,7 +138,12 @@ fn supervise(desk: &Desk, supply: &mut dyn Supply, template: &Template, watches:
         return;
     }
     let jobs: Vec<PilotJob> = {
-        let state = desk.state();
+        let mut state = desk.state();
+        for slot in &starting {
+            watches[*slot].asked = true;
+            // Of the one before.
+            state.slots[*slot].parted = false;
+        }
         starting.iter().map(|slot| template.job(&state.slots[*slot].node)).collect()
     };
     match supply.start(&jobs) {

@@ -50,6 +50,8 @@ pub(super) struct Slot {
     pub(super) present: bool,
     /// When it was last there.
     pub(super) heard: Instant,
+    /// The last that called has said goodbye.
+    pub(super) parted: bool,
     pub(super) attempts: BTreeSet<AttemptId>,
     /// Thousandths of cores that they ask for.
     load: u64,
@@ -108,6 +110,7 @@ impl State {
             instance: None,
             present: false,
             heard: Instant::now(),
+            parted: false,
             attempts: BTreeSet::new(),
             load: 0,
         };
@@ -240,6 +243,7 @@ impl State {
             old.hang_up();
         }
         self.slots[slot].heard = Instant::now();
+        self.slots[slot].parted = false;
         let (tell, forget) = self.adopt(slot, hello);
         Ok((Greeting { slot, number }, Welcome { driver: 0, lease_ms: 0, beat_ms: 0, forget, tell }))
     }
@@ -336,6 +340,7 @@ impl State {
         if slot.line.as_ref().is_some_and(|line| line.number == greeting.number) {
             slot.line = None;
             slot.heard = Instant::now();
+            slot.parted = parted;
             if parted {
                 self.lose(greeting.slot);
             }

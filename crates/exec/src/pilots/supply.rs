@@ -72,8 +72,8 @@ pub trait Supply: Send {
         Duration::from_secs(5)
     }
 
-    /// The run is over: ends all that are left.
-    fn release(&mut self);
+    /// The run is over: ends all that are left. `said_goodbye`: none can be, each has gone by itself.
+    fn release(&mut self, said_goodbye: bool);
 }
 
 /// Pilots as processes of this machine.
@@ -152,7 +152,7 @@ impl Supply for LocalSupply {
         Duration::from_millis(200)
     }
 
-    fn release(&mut self) {
+    fn release(&mut self, _said_goodbye: bool) {
         let signal = |child: &Child, signal| {
             let pid = i32::try_from(child.id()).ok().and_then(rustix::process::Pid::from_raw);
             pid.map(|pid| rustix::process::kill_process(pid, signal))

@@ -6,7 +6,7 @@ use super::tools::{self, Failure};
 use crate::executor::Observation;
 use crate::local::now;
 use crossbeam_channel::{Receiver, Sender};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
 use tulpar_core::slurm::lists::write_indices;
 use tulpar_core::slurm::state::Phase;
@@ -22,14 +22,16 @@ const AWAY_SAID: Duration = Duration::from_secs(5);
 
 pub(crate) enum Ask {
     List(u64),
-    Finals(Vec<u64>, bool),
+    /// How these tasks of arrays ended, and whether a database may know what the controller has forgotten.
+    Finals(BTreeMap<u64, BTreeSet<u32>>, bool),
     Named(Vec<String>, bool),
     Cancel(Vec<String>),
 }
 
 pub(crate) enum Answer {
     List(u64, Duration, Result<Vec<Row>, Failure>),
-    Finals(Result<Vec<Row>, Failure>),
+    /// What the controller and the database say, and why the database says nothing.
+    Finals(Result<Vec<Row>, Failure>, Option<Failure>),
     Named(Vec<String>, Result<Vec<Row>, Failure>),
     Cancelled(Result<(), Failure>),
 }
@@ -78,8 +80,9 @@ impl Follower {
                     Err(Failure::Later(text) | Failure::Never(text)) => self.is_away(text),
                 }
             }
-            Answer::Finals(rows) => {
+            Answer::Finals(rows, no_database) => {
                 self.finals_asked = false;
+                self.note_database(no_database);
                 match rows {
                     Ok(rows) => self.take_finals(&rows),
                     Err(Failure::Later(text) | Failure::Never(text)) => self.is_away(text),
@@ -118,6 +121,20 @@ impl Follower {
     fn is_back(&mut self) {
         if let Some((since, _, true)) = self.away.take() {
             self.warn(format!("Slurm answers again after {} seconds", since.elapsed().as_secs()));
+        }
+    }
+
+    /// While the database is away, what only it can tell is waited for.
+    fn note_database(&mut self, failure: Option<Failure>) {
+        match failure {
+            None => self.database_away = None,
+            Some(Failure::Later(text) | Failure::Never(text)) if self.database_away.is_none() => {
+                self.database_away = Some(Instant::now());
+                self.warn(format!(
+                    "sacct does not answer ({text}); how jobs ended that Slurm has forgotten is asked again"
+                ));
+            }
+            Some(_) => {}
         }
     }
 
@@ -242,15 +259,15 @@ impl Follower {
             let task = self.table.get(number).and_then(|batch| batch.tasks.get(*index as usize - 1));
             task.is_some_and(|task| matches!(task.gone, Some((_, None))))
         };
-        let arrays: BTreeSet<u64> = self
-            .lost
-            .iter()
-            .filter(unclear)
-            .filter_map(|(number, _)| self.table.get(number).and_then(|batch| batch.array))
-            .collect();
-        if !arrays.is_empty() {
+        let mut tasks: BTreeMap<u64, BTreeSet<u32>> = BTreeMap::new();
+        for (number, index) in self.lost.iter().filter(unclear) {
+            if let Some(array) = self.table.get(number).and_then(|batch| batch.array) {
+                tasks.entry(array).or_default().insert(*index);
+            }
+        }
+        if !tasks.is_empty() {
             self.finals_asked = true;
-            let _ = self.asks.send(Ask::Finals(arrays.into_iter().collect(), self.accounting()));
+            let _ = self.asks.send(Ask::Finals(tasks, self.accounting()));
         }
     }
 
@@ -281,18 +298,7 @@ pub(super) fn answer_all(asked: &Receiver<Ask>, answers: &Sender<Answer>, tag: &
                 let rows = tools::squeue(tag);
                 Answer::List(generation, since.elapsed(), rows)
             }
-            Ask::Finals(arrays, accounting) => {
-                let mut rows = tools::squeue_all(&arrays, tag);
-                // The database last: it may lag behind, and knows what the controller has forgotten.
-                if accounting && let Ok(known) = &mut rows {
-                    let listed: BTreeSet<u64> = known.iter().map(|row| row.array).collect();
-                    let missing: Vec<u64> = arrays.into_iter().filter(|array| !listed.contains(array)).collect();
-                    if !missing.is_empty() {
-                        known.extend(tools::sacct(&missing, tag).unwrap_or_default());
-                    }
-                }
-                Answer::Finals(rows)
-            }
+            Ask::Finals(tasks, accounting) => finals(tasks, accounting, tag),
             Ask::Named(names, accounting) => {
                 let mut rows = tools::squeue_named(&names);
                 if accounting && let Ok(known) = &mut rows {
@@ -309,4 +315,38 @@ pub(super) fn answer_all(asked: &Receiver<Ask>, answers: &Sender<Answer>, tag: &
             return;
         }
     }
+}
+
+fn finals(mut tasks: BTreeMap<u64, BTreeSet<u32>>, accounting: bool, tag: &str) -> Answer {
+    let arrays: Vec<u64> = tasks.keys().copied().collect();
+    let mut rows = match tools::squeue_all(&arrays, tag) {
+        Ok(rows) => rows,
+        Err(failure) => return Answer::Finals(Err(failure), None),
+    };
+    // The database last: it may lag behind, and knows what the controller has forgotten. That forgets the tasks of an
+    // array one by one.
+    for row in &rows {
+        if let Some(wanted) = tasks.get_mut(&row.array) {
+            wanted.retain(|index| !row.tasks.iter().any(|listed| listed.contains(index)));
+        }
+    }
+    let forgotten: Vec<u64> = tasks.iter().filter(|(_, wanted)| !wanted.is_empty()).map(|(array, _)| *array).collect();
+    if !accounting || forgotten.is_empty() {
+        return Answer::Finals(Ok(rows), None);
+    }
+    match tools::sacct(&forgotten, tag) {
+        Ok(told) => {
+            rows.extend(told.into_iter().filter_map(|row| only(row, &tasks)));
+            Answer::Finals(Ok(rows), None)
+        }
+        Err(failure) => Answer::Finals(Ok(rows), Some(failure)),
+    }
+}
+
+/// Of a row, the tasks that are asked for: what the controller says of others is newer.
+fn only(row: Row, tasks: &BTreeMap<u64, BTreeSet<u32>>) -> Option<Row> {
+    let wanted = tasks.get(&row.array)?;
+    let kept = row.tasks.iter().cloned().flatten().filter(|index| wanted.contains(index));
+    let kept: Vec<_> = kept.map(|index| index..=index).collect();
+    (!kept.is_empty()).then_some(Row { tasks: kept, ..row })
 }

@@ -77,6 +77,8 @@ pub(crate) struct Follower {
     pub(super) cancelling: Option<BTreeMap<u64, BTreeSet<u32>>>,
     pub(super) next_cancel: Instant,
     pub(super) finals_asked: bool,
+    /// Since when `sacct` does not answer.
+    pub(super) database_away: Option<Instant>,
     /// Over without a report so far: batch and task.
     pub(super) lost: BTreeSet<(u32, u32)>,
     /// Batches of an earlier driver that were announced and never confirmed.
@@ -141,6 +143,7 @@ impl Follower {
             cancelling: None,
             next_cancel: Instant::now(),
             finals_asked: false,
+            database_away: None,
             lost: BTreeSet::new(),
             unconfirmed: BTreeMap::new(),
             named_asked: false,

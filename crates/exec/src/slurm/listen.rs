@@ -127,7 +127,8 @@ impl Follower {
             Some(_) => Duration::ZERO,
             None => FORGOTTEN_WAIT,
         };
-        if self.harvest(number, index) || since.elapsed() < wait {
+        let may_be_told = over.is_none() && self.database_away.is_some_and(|away| away.elapsed() < PATIENCE);
+        if self.harvest(number, index) || since.elapsed() < wait || may_be_told {
             return;
         }
         let (ending, words) = match over {

@@ -89,7 +89,10 @@ impl Supply for SlurmSupply {
         Ok(rows.iter().filter_map(|row| row.name.strip_prefix(&self.tag)).map(str::to_owned).collect())
     }
 
-    fn release(&mut self) {
+    fn release(&mut self, said_goodbye: bool) {
+        if said_goodbye {
+            return;
+        }
         let Ok(rows) = tools::squeue(&self.tag) else { return };
         let jobs: Vec<String> = rows.iter().map(|row| row.array.to_string()).collect();
         let _ = tools::scancel(&jobs);

@@ -304,6 +304,76 @@ fn a_driver_killed_after_it_wrote_the_number_down_loses_nothing() {
     assert_eq!(times, [1, 1, 1]);
 }
 
+/// For what only a database can know: `e2e/slurm --accounting up`, which `./test --full` tries too. The controller
+/// forgets what ended within a minute or so.
+fn with_accounting() -> Option<tempfile::TempDir> {
+    here().filter(|_| slurm(&["scontrol", "show", "config"]).contains("accounting_storage/slurmdbd"))
+}
+
+/// Waits until the controller knows nothing of a task any more.
+fn until_forgotten(job: &str) {
+    let (array, task) = job.split_once('_').unwrap();
+    let since = std::time::Instant::now();
+    loop {
+        let output = Command::new("squeue").args(["-h", "-r", "-t", "all", "-j", array, "-o", "%K"]).output().unwrap();
+        let listed = String::from_utf8(output.stdout).unwrap();
+        if !listed.lines().any(|index| index.trim() == task) {
+            return;
+        }
+        assert!(since.elapsed() < PATIENCE, "{job} is still known: {listed}");
+        std::thread::sleep(std::time::Duration::from_millis(200));
+    }
+}
+
+#[test]
+fn what_the_controller_has_forgotten_the_database_tells() {
+    let Some(folder) = with_accounting() else { return };
+    let (first, observations) = start(folder.path(), &queue());
+    let mut first = Box::new(first);
+    let gate = folder.path().join("gate");
+    // The other task of the array keeps it known; of the first alone nothing is left.
+    let wait = format!("while ! test -e {}; do sleep 0.1; done", gate.display());
+    first.submit(vec![spec(1, "sleep 600"), spec(2, &wait)]);
+    hear_until(&observations, started(1));
+    let array = job_name(folder.path()).split_once('_').unwrap().0.to_owned();
+    drop((first, observations));
+    let job = format!("{array}_1");
+    slurm(&["scancel", &job]);
+    until_forgotten(&job);
+    let (next, observations) = start(folder.path(), &queue());
+    let mut next = Box::new(next);
+    next.reconcile(&[attempt(1), attempt(2)]);
+    let heard = hear(&observations, 1);
+    let report = report_of(&heard, 1);
+    assert_eq!((report.ending, report.stderr_tail.as_str()), (Ending::Cancelled, "somebody cancelled it with scancel"));
+    std::fs::write(&gate, "").unwrap();
+    assert_eq!(report_of(&hear(&observations, 1), 2).ending, Ending::Exit(0));
+    next.shutdown();
+}
+
+#[test]
+fn a_job_whose_number_nobody_wrote_down_is_found_in_the_database() {
+    let test = "a_job_whose_number_nobody_wrote_down_is_found_in_the_database";
+    if is_again() {
+        let folder = PathBuf::from(std::env::var_os("TULPAR_SLURM_FOLDER").unwrap());
+        let (mut executor, observations) = start(&folder, &queue());
+        executor.submit(vec![spec(1, "sleep 600")]);
+        hear(&observations, 1);
+        unreachable!("it should have been killed");
+    }
+    let Some(folder) = with_accounting() else { return };
+    let path = folder.path().to_str().unwrap();
+    again(test, &[("TULPAR_SLURM_FOLDER", path), ("TULPAR_CRASH", "slurm-submitted:1")]);
+    let job = job_name(folder.path());
+    slurm(&["scancel", &job]);
+    until_forgotten(&job);
+    let (executor, observations) = start(folder.path(), &queue());
+    let mut executor = Box::new(executor);
+    executor.reconcile(&[attempt(1)]);
+    assert_eq!(report_of(&hear(&observations, 1), 1).ending, Ending::Cancelled);
+    executor.shutdown();
+}
+
 /// Commands that say what Slurm's say when the controller is away, as long as the file `away` is there.
 fn tools_that_can_be_away(folder: &Path) {
     use std::os::unix::fs::PermissionsExt;

@@ -1,6 +1,8 @@
 //! The files of a script: pulled into a pool, checked against what their maker wrote, pushed to where others find them.
 
-use super::{ScriptError, TOKEN, Told};
+use super::logins::{SshFiles, TOKEN};
+use super::node::Node;
+use super::{ScriptError, Told};
 use crate::Secrets;
 use crate::collect::hash_file;
 use crate::inputs::object_path;
@@ -28,10 +30,21 @@ pub(super) struct Files {
     /// Images by the name that tasks give them.
     pub(super) images: HashMap<String, InputFile>,
     pub(super) done: Vec<TransferReport>,
+    /// Transfers name them.
+    _ssh_files: SshFiles,
 }
 
 impl Files {
-    pub(super) fn new(work: &Path, told: &Told, threads: u32, stopped: Arc<AtomicBool>, secrets: Arc<Secrets>) -> Self {
+    pub(super) fn new(
+        work: &Path,
+        told: &Told,
+        threads: u32,
+        stopped: Arc<AtomicBool>,
+        secrets: &Arc<Secrets>,
+    ) -> Result<Self, ScriptError> {
+        let (ssh_files, ssh_arguments) = SshFiles::write(work, |name| secrets(name))
+            .map_err(ScriptError::io("writing the key for the staging site"))?;
+        let secrets = Arc::clone(secrets);
         let credentials = Credentials::default().with_tokens(move |_| secrets(TOKEN).map(Secret::new));
         let options = Options {
             threads: threads.max(1) as usize,
@@ -39,9 +52,10 @@ impl Files {
             scratch: work.to_owned(),
             links: LinkMode::Auto,
             credentials,
+            ssh_arguments,
             ..Options::default()
         };
-        Self {
+        Ok(Self {
             project: told.project.clone(),
             objects: told.objects.clone(),
             pool: work.join("pool"),
@@ -50,7 +64,8 @@ impl Files {
             wanted: BTreeMap::new(),
             images: HashMap::new(),
             done: Vec::new(),
-        }
+            _ssh_files: ssh_files,
+        })
     }
 
     pub(super) fn transfers(&self) -> &Transfers {
@@ -78,10 +93,19 @@ impl Files {
         }
     }
 
-    /// Pulls what is wanted; every file is then what its maker wrote. Gives files and bytes.
+    /// Pulls what is wanted and not on this node yet; every file is then what its maker wrote. Gives files and bytes.
     pub(super) fn pull(&mut self) -> Result<(u64, u64), ScriptError> {
-        let wanted = std::mem::take(&mut self.wanted).into_iter().collect();
-        self.pull_all(wanted)
+        let node = Node::here();
+        let (there, mut left) = node.take(std::mem::take(&mut self.wanted).into_iter().collect());
+        let damaged = damaged(there)?;
+        node.forget(&damaged);
+        for (to, _) in &damaged {
+            let _ = std::fs::remove_file(to);
+        }
+        left.extend(damaged);
+        let pulled = self.pull_all(left.clone())?;
+        node.keep(&left);
+        Ok(pulled)
     }
 
     pub(super) fn pull_all(&mut self, mut left: Vec<Pulled>) -> Result<(u64, u64), ScriptError> {

@@ -5,6 +5,7 @@
 //! so that what is under a name can be used without a look at it.
 
 use super::files::Files;
+use super::node::{self, NODE_FOLDER};
 use super::{ScriptError, say};
 use crate::inputs::object_path;
 use rustix::fs::{FlockOperation, flock};
@@ -14,8 +15,6 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 use tulpar_core::job::{Ending, InputFile, Source};
 
-/// The variable that names where images stay on a node.
-const NODE_FOLDER: &str = "TULPAR_NODE_CACHE";
 /// How often somebody who waits for another job's pull looks whether it is to stop.
 const LOOK: Duration = Duration::from_millis(50);
 
@@ -98,6 +97,5 @@ fn beside(path: &Path, ending: &str) -> PathBuf {
 }
 
 fn node_folder() -> Option<PathBuf> {
-    let folder = std::env::var_os(NODE_FOLDER).filter(|folder| !folder.is_empty()).map(PathBuf::from);
-    folder.or_else(|| Some(PathBuf::from(std::env::var_os("HOME")?).join(".cache/tulpar/images")))
+    node::named().or_else(|| Some(PathBuf::from(std::env::var_os("HOME")?).join(".cache/tulpar/images")))
 }

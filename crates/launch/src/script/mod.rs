@@ -6,7 +6,9 @@
 
 mod files;
 mod images;
+mod logins;
 mod members;
+mod node;
 mod operation;
 mod register;
 
@@ -16,6 +18,8 @@ use crate::objects::Objects;
 use crate::signals::StopSignals;
 use crate::{Keep, Secrets};
 use files::Files;
+pub(crate) use logins::names as staging_names;
+pub use logins::staging_secrets;
 use serde::{Deserialize, Serialize};
 use std::io;
 use std::path::{Path, PathBuf};
@@ -23,8 +27,6 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use tulpar_core::job::{Ending, IoRecord, JobSpec, OutputFile, Script, ScriptReport, ScriptWork};
 
-/// The secret that opens a private staging server.
-pub const TOKEN: &str = "TULPAR_STAGING_TOKEN";
 const TOLD: &str = "script.json";
 const RESULT: &str = "result.json";
 
@@ -146,7 +148,13 @@ pub fn script_main(secrets: Box<Secrets>) -> i32 {
         }
     };
     let stopped = Arc::new(AtomicBool::new(false));
-    let result = Running::new(told, stopped, secrets).run(stop);
+    let result = match Running::new(told, stopped, secrets) {
+        Ok(running) => running.run(stop),
+        Err(error) => {
+            eprintln!("{error}");
+            return 2;
+        }
+    };
     let code = match &result.ending {
         Ending::Exit(code) => *code,
         _ => 1,
@@ -176,14 +184,14 @@ struct Running {
 }
 
 impl Running {
-    fn new(mut told: Told, stopped: Arc<AtomicBool>, secrets: Box<Secrets>) -> Self {
+    fn new(mut told: Told, stopped: Arc<AtomicBool>, secrets: Box<Secrets>) -> Result<Self, ScriptError> {
         let script = *told.spec.script.take().expect("only jobs with a script come here");
         let work = std::env::current_dir().unwrap_or_else(|_| PathBuf::from("."));
         let secrets: Arc<Secrets> = Arc::from(secrets);
-        let files = Files::new(&work, &told, script.threads, stopped.clone(), secrets.clone());
+        let files = Files::new(&work, &told, script.threads, stopped.clone(), &secrets)?;
         let capture = records_io(&told.spec, &script).then(|| capture::together(&work));
         let report = ScriptReport::default();
-        Self { told, script, work, files, stopped, secrets, report, capture, said: None, pulled: (0, 0) }
+        Ok(Self { told, script, work, files, stopped, secrets, report, capture, said: None, pulled: (0, 0) })
     }
 
     fn run(mut self, stop: StopSignals) -> ScriptResult {
