@@ -46,7 +46,7 @@ pub struct Condor {
 impl Condor {
     /// Looks whether HTCondor is here at all, and starts following the run's log.
     pub fn start(remote: Remote, options: Options) -> Result<(Self, Receiver<Observation>), CondorError> {
-        tools::version()?;
+        tools::is_here()?;
         let (observations, observed) = unbounded();
         let (commands, received) = unbounded();
         let work = work::Work::new(remote, options, observations)?;

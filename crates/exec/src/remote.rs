@@ -224,7 +224,8 @@ impl Remote {
         let text = fs::read(out.join(parcel::REPORT)).map_err(HarvestError::NoReport)?;
         let report: Report = serde_json::from_slice(&text).map_err(HarvestError::BadReport)?;
         if files == Files::Sent {
-            if !self.was_pushed(&folder) {
+            // Only jobs that move files themselves tell of it; of others the parcel need not be read again.
+            if report.script.is_none() || !self.was_pushed(&folder) {
                 self.store(&report.outputs, &out.join(parcel::OBJECTS))?;
             }
             self.keep_streams(attempt, &out)?;

@@ -197,6 +197,11 @@ pub(crate) fn check_one_environment(spec: &JobSpec) -> Result<(), Refusal> {
     Ok(())
 }
 
+/// Whether a shell with this PATH looks for programs in the folder of the task too, which only it knows to do.
+pub(crate) fn looks_here(path: &str) -> bool {
+    path.split(':').any(|folder| !folder.starts_with('/'))
+}
+
 /// Where a program is, as a shell with this PATH would find it. Relative entries of PATH are skipped.
 pub(crate) fn find_program(name: &str, path: &str) -> Option<PathBuf> {
     if name.contains('/') {
@@ -237,6 +242,80 @@ mod tests {
         assert_eq!(line("fish", "a b"), ["fish", "-e", "-c", "a b"]);
         assert_eq!(line("zsh", "a =b"), ["zsh", "-e", "-c", "a =b"]);
         assert_eq!(line("bash -o pipefail", "a | b"), ["bash", "-o", "pipefail", "-e", "-c", "a | b"]);
+    }
+
+    /// What came of a command: how it ended and all that it said.
+    fn outcome(words: &[String], folder: &Path, path: &str) -> (Option<i32>, Vec<u8>, Vec<u8>) {
+        // As the launcher does: the file that was found, and the first word as its name.
+        use std::os::unix::process::CommandExt;
+        let file = find_program(&words[0], path).unwrap();
+        let mut command = std::process::Command::new(file);
+        command.arg0(&words[0]).args(&words[1..]).current_dir(folder).env_clear().env("PATH", path);
+        let output = command.output().unwrap();
+        (output.status.code(), output.stdout, output.stderr)
+    }
+
+    #[test]
+    fn whatever_is_executed_directly_does_what_a_shell_makes_of_it() {
+        use std::os::unix::fs::PermissionsExt;
+        let folder = tempfile::tempdir().unwrap();
+        let here = folder.path();
+        std::fs::create_dir_all(here.join("bin/empty")).unwrap();
+        let write = |name: &str, text: &str, mode: u32| {
+            std::fs::write(here.join(name), text).unwrap();
+            std::fs::set_permissions(here.join(name), std::fs::Permissions::from_mode(mode)).unwrap();
+        };
+        // Says its arguments and their limits, and leaves with their number.
+        write("bin/show", "#!/bin/sh\nfor word; do printf '<%s>' \"$word\"; done; exit $#\n", 0o755);
+        write("bin/secret", "#!/bin/sh\necho never\n", 0o644);
+        write("show", "#!/bin/sh\necho here\n", 0o755);
+        let path = format!("{}:/usr/bin:/bin", here.join("bin").display());
+        let firsts = [
+            "show", "./show", "bin/show", "secret", "nosuch", "empty", "true", "false", "printf", "cd", "exit", "A=1",
+            "expr",
+        ];
+        let letters = b"ab0 \t_@%+:,./-=~*$'\"\\;#{}!&|<>()?[]^`";
+        // Always the same: a sequence that Knuth gives.
+        let mut seed = 1u64;
+        let mut random = move |below: usize| {
+            seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            (seed >> 33) as usize % below
+        };
+        let mut direct = 0;
+        for _ in 0..1500 {
+            // Mostly of the letters that mean nothing to a shell.
+            let most = if random(3) == 0 { letters.len() } else { 16 };
+            let rest: String = (0..random(12)).map(|_| char::from(letters[random(most)])).collect();
+            let line = format!("{} {rest}", firsts[random(firsts.len())]);
+            let command = CommandLine::Shell { shell: "sh".into(), line: line.clone() };
+            let found = |program: &str| match program.contains('/') {
+                true => here.join(program).exists(),
+                false => find_program(program, &path).is_some(),
+            };
+            let words = words(&command, found).unwrap();
+            if words[0] == "sh" {
+                continue;
+            }
+            direct += 1;
+            let by_shell = outcome(&through_shell("sh", &line), here, &path);
+            let words: Vec<String> = words;
+            if words[0].contains('/') {
+                // Seen from the folder of the task.
+                let absolute = here.join(&words[0]).display().to_string();
+                let own: Vec<String> = std::iter::once(absolute).chain(words[1..].iter().cloned()).collect();
+                assert_eq!(outcome(&own, here, &path), by_shell, "{line}");
+            } else {
+                assert_eq!(outcome(&words, here, &path), by_shell, "{line}");
+            }
+        }
+        assert!(direct > 300, "only {direct} lines needed no shell");
+    }
+
+    #[test]
+    fn a_path_that_names_the_folder_of_the_task_is_the_business_of_a_shell() {
+        for (path, here) in [("/usr/bin:/bin", false), ("/usr/bin:.", true), ("/usr/bin:", true), (":/bin", true)] {
+            assert_eq!(looks_here(path), here, "{path:?}");
+        }
     }
 
     #[test]

@@ -215,7 +215,13 @@ fn report_with(
     let report = Report { ending, started: running.started, ended, usage, outputs, stderr_tail, script, told };
     let inputs = (running.input_files, running.input_bytes);
     deliver(shared, &running.spec, report, samples, inputs, running.io.take());
-    shared.queue.push([Work::Tidy { folder: running.folder, keep_work }]);
+    let recorded = running.spec.io.is_some();
+    shared.queue.push([Work::Tidy(sandbox::Leftover {
+        folder: running.folder,
+        streams: running.streams,
+        keep_work,
+        recorded,
+    })]);
 }
 
 fn failed_by_itself(ending: &Ending) -> bool {

@@ -232,8 +232,8 @@ impl Launcher {
             let _ = commit.join();
         }
         // The last reports left their sandboxes when nobody was there to tidy any more.
-        while let Some(Work::Tidy { folder, keep_work }) = self.shared.queue.pop() {
-            self.shared.sandboxes.tidy(folder, keep_work);
+        while let Some(Work::Tidy(left)) = self.shared.queue.pop() {
+            self.shared.sandboxes.tidy(left);
         }
         self.shared.sandboxes.close();
         sandbox::remove_tree(&self.shared.links);
@@ -257,7 +257,7 @@ fn work(shared: &Shared, conclusions: &Sender<Conclusion>) {
         match work {
             Work::Prepare(spec) => prepare::prepare(shared, spec),
             Work::Finish(running) => finish::finish(shared, running, conclusions),
-            Work::Tidy { folder, keep_work } => shared.sandboxes.tidy(folder, keep_work),
+            Work::Tidy(left) => shared.sandboxes.tidy(left),
         }
     }
 }

@@ -97,6 +97,7 @@ fn start(shared: &Shared, spec: Box<JobSpec>, serial: u32) -> Result<Running, Re
     match try_start(shared, &spec, serial) {
         Ok(started) => Ok(Running {
             folder: started.folder,
+            streams: started.streams,
             secrets: started.secrets,
             capture: started.capture,
             io: None,
@@ -127,6 +128,7 @@ fn start(shared: &Shared, spec: Box<JobSpec>, serial: u32) -> Result<Running, Re
 
 struct Started {
     folder: PathBuf,
+    streams: Option<sandbox::Streams>,
     secrets: Vec<String>,
     capture: Option<crate::capture::Capture>,
     remove_container: Option<Vec<String>>,
@@ -165,7 +167,7 @@ fn try_start(shared: &Shared, spec: &JobSpec, serial: u32) -> Result<Started, Re
     let streams = if shared.options.inside {
         [shared.nothing.as_raw_fd(), libc::STDOUT_FILENO, libc::STDERR_FILENO]
     } else {
-        [shared.nothing.as_raw_fd(), sandbox.stdout.as_raw_fd(), sandbox.stderr.as_raw_fd()]
+        [shared.nothing.as_raw_fd(), sandbox.streams.stdout.as_raw_fd(), sandbox.streams.stderr.as_raw_fd()]
     };
     let words = command.words(shared_checkpoints.as_deref(), marker)?;
     if command.remove_container.is_some() && !shared.options.inside {
@@ -185,7 +187,8 @@ fn try_start(shared: &Shared, spec: &JobSpec, serial: u32) -> Result<Started, Re
         other => other?,
     };
     let remove_container = command.remove_container.take();
-    Ok(Started { folder: sandbox.folder, secrets, capture, remove_container, shown, child, clock, at })
+    let streams = shared.sandboxes.hold(sandbox.streams);
+    Ok(Started { folder: sandbox.folder, streams, secrets, capture, remove_container, shown, child, clock, at })
 }
 
 /// The folder for the attempts of what a job runs that is more than a command.
@@ -291,7 +294,8 @@ impl Command<'_> {
         // What a shell reads before the line can change what its words mean; inside another environment we cannot look.
         let needs_shell = self.spec.container.is_some()
             || !self.prefix.is_empty()
-            || ["BASH_ENV", "ENV"].iter().any(|name| self.spec.variables.contains_key(*name));
+            || ["BASH_ENV", "ENV"].iter().any(|name| self.spec.variables.contains_key(*name))
+            || command::looks_here(&self.variables["PATH"]);
         let words = command::words(&self.spec.command, |program| !needs_shell && self.find(program).is_some())?;
         let Some(image) = &self.spec.container else {
             return Ok(self.prefix.iter().cloned().chain(words).collect());

@@ -1,22 +1,22 @@
 //! The work of the pool, the most urgent first: ends make room for others, starts fill it, tidying can wait.
 
+use crate::sandbox::Leftover;
 use crate::table::Running;
 use std::collections::VecDeque;
-use std::path::PathBuf;
 use std::sync::{Condvar, Mutex};
 use tulpar_core::job::JobSpec;
 
 pub(crate) enum Work {
     Finish(Box<Running>),
     Prepare(Box<JobSpec>),
-    Tidy { folder: PathBuf, keep_work: bool },
+    Tidy(Leftover),
 }
 
 #[derive(Default)]
 struct Waiting {
     finish: VecDeque<Box<Running>>,
     prepare: VecDeque<Box<JobSpec>>,
-    tidy: VecDeque<(PathBuf, bool)>,
+    tidy: VecDeque<Leftover>,
     idle: usize,
     closed: bool,
 }
@@ -35,7 +35,7 @@ impl Queue {
             match work {
                 Work::Finish(running) => waiting.finish.push_back(running),
                 Work::Prepare(spec) => waiting.prepare.push_back(spec),
-                Work::Tidy { folder, keep_work } => waiting.tidy.push_back((folder, keep_work)),
+                Work::Tidy(left) => waiting.tidy.push_back(left),
             }
             added += 1;
         }
@@ -54,8 +54,8 @@ impl Queue {
             if let Some(spec) = waiting.prepare.pop_front() {
                 return Some(Work::Prepare(spec));
             }
-            if let Some((folder, keep_work)) = waiting.tidy.pop_front() {
-                return Some(Work::Tidy { folder, keep_work });
+            if let Some(left) = waiting.tidy.pop_front() {
+                return Some(Work::Tidy(left));
             }
             if waiting.closed {
                 return None;

@@ -1,29 +1,66 @@
 //! The folders of attempts: `<job / 1000>/<job>.<n>/` with `stdout`, `stderr` and `work/`, the sandbox.
 //!
 //! Making and removing these five costs a third of what starting a process costs, so a folder that an
-//! attempt left as it was made is not removed but renamed for the next one. Nothing of the ended attempt
-//! can still write there: all its processes are gone before its folder is given back.
+//! attempt left as it was made is not removed but renamed for the next one, and its streams stay open meanwhile. Nothing
+//! of the ended attempt can still write there: all its processes are gone before its folder is given back.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, ErrorKind};
-use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use tulpar_core::ids::AttemptId;
 use tulpar_core::job::IoRecord;
 
 /// More would only be found by a burst that ended long ago.
 const SPARE: usize = 64;
+/// The streams of no more attempts than these stay open while they run: descriptors are not without end.
+const HELD: usize = 256;
 
 pub(crate) struct Sandboxes {
     folder: PathBuf,
-    spare: Mutex<Vec<PathBuf>>,
+    spare: Mutex<Vec<Spare>>,
+    held: AtomicUsize,
+}
+
+struct Spare {
+    folder: PathBuf,
+    streams: Option<Streams>,
+}
+
+/// Where the output of an attempt goes.
+pub(crate) struct Streams {
+    pub(crate) stdout: File,
+    pub(crate) stderr: File,
+}
+
+impl Streams {
+    /// Appending: several processes of a task write into the same file without overwriting each other.
+    fn open(folder: &Path) -> io::Result<Self> {
+        let open = |name: &str| OpenOptions::new().append(true).create(true).mode(0o644).open(folder.join(name));
+        Ok(Self { stdout: open("stdout")?, stderr: open("stderr")? })
+    }
+
+    /// Nothing was written to them, and they have not been removed.
+    fn are_untouched(&self) -> bool {
+        let untouched = |file: &File| file.metadata().is_ok_and(|about| about.len() == 0 && about.nlink() == 1);
+        untouched(&self.stdout) && untouched(&self.stderr)
+    }
 }
 
 pub(crate) struct Sandbox {
     pub(crate) folder: PathBuf,
-    pub(crate) stdout: File,
-    pub(crate) stderr: File,
+    pub(crate) streams: Streams,
+}
+
+/// What is left of an attempt that has ended.
+pub(crate) struct Leftover {
+    pub(crate) folder: PathBuf,
+    pub(crate) streams: Option<Streams>,
+    pub(crate) keep_work: bool,
+    /// Its reads and writes were recorded.
+    pub(crate) recorded: bool,
 }
 
 pub(crate) fn folder_of(attempts: &Path, attempt: AttemptId) -> PathBuf {
@@ -32,27 +69,29 @@ pub(crate) fn folder_of(attempts: &Path, attempt: AttemptId) -> PathBuf {
 
 impl Sandboxes {
     pub(crate) fn new(folder: PathBuf) -> Self {
-        Self { folder, spare: Mutex::new(Vec::new()) }
+        Self { folder, spare: Mutex::new(Vec::new()), held: AtomicUsize::new(0) }
     }
 
     /// A folder that exists already is a crashed driver's: the caller takes what it needs out of it first.
     pub(crate) fn make(&self, attempt: AttemptId) -> io::Result<Sandbox> {
         let folder = folder_of(&self.folder, attempt);
-        loop {
+        let streams = loop {
             let spare = self.spare.lock().expect("no panic while held").pop();
             let made = match &spare {
-                Some(spare) => fs::rename(spare, &folder),
+                Some(spare) => fs::rename(&spare.folder, &folder),
                 None => fs::create_dir(&folder),
             };
             match made {
-                Ok(()) if spare.is_some() => break,
-                Ok(()) => {
-                    fs::create_dir(folder.join("work"))?;
-                    break;
-                }
+                Ok(()) => match spare {
+                    Some(spare) => break spare.streams,
+                    None => {
+                        fs::create_dir(folder.join("work"))?;
+                        break None;
+                    }
+                },
                 // A whole bucket of attempts may have been cleaned away by a person.
                 Err(error) if error.kind() == ErrorKind::NotFound => {
-                    self.keep_spare(spare.filter(|spare| spare.exists()));
+                    self.keep_spare(spare.filter(|spare| spare.folder.exists()));
                     fs::create_dir_all(folder.parent().expect("built with a parent"))?;
                 }
                 Err(error) if matches!(error.kind(), ErrorKind::AlreadyExists | ErrorKind::DirectoryNotEmpty) => {
@@ -61,29 +100,47 @@ impl Sandboxes {
                 }
                 Err(error) => return Err(error),
             }
-        }
-        // Appending: several processes of a task write into the same file without overwriting each other.
-        let open = |name: &str| OpenOptions::new().append(true).create(true).mode(0o644).open(folder.join(name));
-        let (stdout, stderr) = (open("stdout")?, open("stderr")?);
-        Ok(Sandbox { folder, stdout, stderr })
+        };
+        let streams = streams.map_or_else(|| Streams::open(&folder), Ok)?;
+        Ok(Sandbox { folder, streams })
     }
 
-    fn keep_spare(&self, spare: Option<PathBuf>) {
+    /// Keeps the streams of a running attempt open, if not too many are.
+    pub(crate) fn hold(&self, streams: Streams) -> Option<Streams> {
+        let before = self.held.fetch_add(1, Ordering::Relaxed);
+        if before >= HELD {
+            self.held.fetch_sub(1, Ordering::Relaxed);
+            return None;
+        }
+        Some(streams)
+    }
+
+    fn keep_spare(&self, spare: Option<Spare>) {
         self.spare.lock().expect("no panic while held").extend(spare);
     }
 
     /// Removes what nobody needs of an ended attempt.
-    pub(crate) fn tidy(&self, folder: PathBuf, keep_work: bool) {
+    pub(crate) fn tidy(&self, left: Leftover) {
+        let Leftover { folder, streams, keep_work, recorded } = left;
+        if streams.is_some() {
+            self.held.fetch_sub(1, Ordering::Relaxed);
+        }
         let work = folder.join("work");
         let work_is_empty = is_empty(&work);
         if !work_is_empty && !keep_work {
             remove_tree(&work);
         }
-        let silent = ["stdout", "stderr"].map(|name| fs::metadata(folder.join(name)).is_ok_and(|file| file.len() == 0));
-        if work_is_empty && silent == [true, true] && !folder.join(IoRecord::LOG).exists() {
+        let is_silent = |name: &str| fs::metadata(folder.join(name)).is_ok_and(|file| file.len() == 0);
+        // Those that were removed, or put there anew, are opened again.
+        let streams = streams.filter(Streams::are_untouched);
+        let silent = match &streams {
+            Some(_) => [true, true],
+            None => ["stdout", "stderr"].map(is_silent),
+        };
+        if work_is_empty && silent == [true, true] && !(recorded && folder.join(IoRecord::LOG).exists()) {
             let mut spare = self.spare.lock().expect("no panic while held");
             if spare.len() < SPARE {
-                spare.push(folder);
+                spare.push(Spare { folder, streams });
                 return;
             }
         }
@@ -99,7 +156,7 @@ impl Sandboxes {
 
     /// Removes the spare folders; they would look like attempts that said nothing.
     pub(crate) fn close(&self) {
-        for folder in self.spare.lock().expect("no panic while held").drain(..) {
+        for Spare { folder, .. } in self.spare.lock().expect("no panic while held").drain(..) {
             remove_tree(&folder);
             if let Some(bucket) = folder.parent() {
                 let _ = fs::remove_dir(bucket);
@@ -161,16 +218,36 @@ mod tests {
     const FIRST: AttemptId = AttemptId { job: JobId(1234), n: 1 };
     const SECOND: AttemptId = AttemptId { job: JobId(2001), n: 3 };
 
+    fn left(folder: &Path, keep_work: bool) -> Leftover {
+        Leftover { folder: folder.to_owned(), streams: None, keep_work, recorded: false }
+    }
+
+    #[test]
+    fn streams_that_were_removed_or_put_there_anew_are_opened_again() {
+        let folder = tempfile::tempdir().unwrap();
+        let sandboxes = Sandboxes::new(folder.path().to_path_buf());
+        let Sandbox { folder: first, streams } = sandboxes.make(FIRST).unwrap();
+        fs::remove_file(first.join("stdout")).unwrap();
+        fs::write(first.join("stdout"), "").unwrap();
+        sandboxes.tidy(Leftover { streams: sandboxes.hold(streams), ..left(&first, false) });
+        let Sandbox { folder: second, mut streams } = sandboxes.make(SECOND).unwrap();
+        io::Write::write_all(&mut streams.stdout, b"seen").unwrap();
+        assert_eq!(fs::read(second.join("stdout")).unwrap(), b"seen");
+    }
+
     #[test]
     fn an_untouched_folder_is_renamed_for_the_next_attempt_and_gone_at_the_end() {
         let folder = tempfile::tempdir().unwrap();
         let sandboxes = Sandboxes::new(folder.path().to_path_buf());
-        let first = sandboxes.make(FIRST).unwrap().folder;
+        let Sandbox { folder: first, streams } = sandboxes.make(FIRST).unwrap();
         assert!(first.ends_with("1/1234.1"));
-        sandboxes.tidy(first.clone(), false);
-        let second = sandboxes.make(SECOND).unwrap().folder;
+        sandboxes.tidy(Leftover { streams: sandboxes.hold(streams), ..left(&first, false) });
+        let Sandbox { folder: second, mut streams } = sandboxes.make(SECOND).unwrap();
         assert!(second.ends_with("2/2001.3") && second.join("work").is_dir() && !first.exists());
-        sandboxes.tidy(second, false);
+        io::Write::write_all(&mut streams.stdout, b"mine").unwrap();
+        assert_eq!(fs::read(second.join("stdout")).unwrap(), b"mine");
+        fs::write(second.join("stdout"), "").unwrap();
+        sandboxes.tidy(left(&second, false));
         sandboxes.close();
         assert_eq!(fs::read_dir(folder.path().join("2")).map(|_| ()).unwrap_err().kind(), ErrorKind::NotFound);
     }
@@ -181,12 +258,12 @@ mod tests {
         let sandboxes = Sandboxes::new(folder.path().to_path_buf());
         let kept = sandboxes.make(FIRST).unwrap().folder;
         fs::write(kept.join("work/x"), "x").unwrap();
-        sandboxes.tidy(kept.clone(), true);
+        sandboxes.tidy(left(&kept, true));
         assert!(kept.join("work/x").exists() && !kept.join("stdout").exists());
         let removed = sandboxes.make(SECOND).unwrap().folder;
         fs::write(removed.join("work/x"), "x").unwrap();
         fs::write(removed.join("stderr"), "oh").unwrap();
-        sandboxes.tidy(removed.clone(), false);
+        sandboxes.tidy(left(&removed, false));
         assert!(removed.join("stderr").exists() && !removed.join("work").exists());
     }
 

@@ -20,6 +20,8 @@ pub(crate) const PATIENCE: Duration = Duration::from_secs(10);
 pub(crate) struct Running {
     pub(crate) spec: Box<JobSpec>,
     pub(crate) folder: PathBuf,
+    /// Kept open for the next attempt in the same folder.
+    pub(crate) streams: Option<crate::sandbox::Streams>,
     /// Values that must not leave through stderr's tail.
     pub(crate) secrets: Vec<String>,
     /// Of its reads and writes.

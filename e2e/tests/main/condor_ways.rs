@@ -45,6 +45,33 @@ fn a_job_that_loses_its_connection_for_ever_is_held_with_the_reason() {
     until("it is out of the queue", || queued(&project, "round-1").trim().is_empty());
 }
 
+/// Kills the starter above the newest process of these words, as a node does that runs out of memory.
+const KILL_STARTER: &str = "p=$(pgrep -n -x -f \"$0\") || exit 0
+while [ \"$p\" -gt 1 ] && [ \"$(cat /proc/$p/comm)\" != condor_starter ]; do p=$(awk '/^PPid/ {print $2}' /proc/$p/status); done
+[ \"$p\" -gt 1 ] && kill -KILL \"$p\"";
+
+#[test]
+fn a_job_whose_starter_dies_again_and_again_is_held_with_the_reason() {
+    let Some(pool) = Pool::condor() else { return };
+    let project = pool.project("dying");
+    // No other process has these words.
+    let words = format!("sleep {}", 100_000 + std::process::id());
+    project.write("workflow.yaml", &format!("workflow: round\ntasks:\n  one: {{run: \"{words}\"}}\n"));
+    let running = project.start(&["run", "--site", "condor"]);
+    until("status says held", || {
+        pool.root(&["sh", "-c", KILL_STARTER, &words]);
+        project.tulpar(&["status"]).stdout.contains("held")
+    });
+    let why = project.tulpar(&["explain", "one"]).good();
+    assert!(why.contains("its connection was lost 5 times") && why.contains("condor_release"), "{why}");
+    // Lost each time, and never found again.
+    let times = ["022", "023", "024"].map(|kind| logged(&project, "round-1", kind));
+    assert!(times[0] >= 5 && times[1] == 0 && times[2] >= 4, "{times:?}");
+    running.signal("TERM");
+    running.wait();
+    until("it is out of the queue", || queued(&project, "round-1").trim().is_empty());
+}
+
 #[test]
 fn workers_that_see_the_folder_are_sent_nothing() {
     let Some(pool) = Pool::condor() else { return };

@@ -26,7 +26,7 @@ pub struct CondorSupply {
 impl CondorSupply {
     /// Descriptions, logs and what pilots say lie in the folder of the pilots of the run.
     pub fn new(queue: Queue, launch: PathBuf, run: &Path) -> Result<Self, CondorError> {
-        tools::version()?;
+        tools::is_here()?;
         let folder = crate::pilots::folder(run).join("condor");
         fs::create_dir_all(&folder).map_err(|source| CondorError::Folder { path: folder.clone(), source })?;
         let batches = fs::read_dir(&folder).map_or(0, |entries| entries.count());

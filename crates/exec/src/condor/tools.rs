@@ -67,8 +67,12 @@ fn run(program: &'static str, arguments: &[&str]) -> Result<String, CondorError>
     }
 }
 
-pub(super) fn version() -> Result<String, CondorError> {
-    run("condor_version", &[])
+/// Whether jobs can be submitted here. Nobody is asked: the first task waits for the answer.
+pub(super) fn is_here() -> Result<(), CondorError> {
+    const SUBMIT: &str = "condor_submit";
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let found = std::env::split_paths(&path).any(|folder| folder.join(SUBMIT).is_file());
+    if found { Ok(()) } else { Err(CondorError::NoCommand(SUBMIT)) }
 }
 
 /// The machines of the pool, as they are now.

@@ -66,7 +66,7 @@ struct Held {
     inputs: Vec<InputFiles>,
     images: Vec<InputFile>,
     checkpoint: Vec<Saved>,
-    keeps_state: bool,
+    asked: ending::Asked,
     missing: usize,
     milli_cpus: u32,
     /// When it has ended: how, ready to be sent, and what the driver may ask for.
@@ -239,7 +239,7 @@ impl Agent {
             inputs: work.spec.inputs.clone(),
             images,
             checkpoint: work.checkpoint,
-            keeps_state: work.spec.checkpoint.is_some(),
+            asked: ending::Asked { keeps_state: work.spec.checkpoint.is_some(), records_io: work.spec.io.is_some() },
             missing: 0,
             milli_cpus: work.spec.milli_cpus.min(self.milli_cpus),
             spec: Some(Box::new(work.spec)),
@@ -381,7 +381,7 @@ impl Agent {
             state.free -= held.milli_cpus;
             held.stage = Stage::Running;
             let Some(spec) = held.spec.take() else { continue };
-            if held.keeps_state {
+            if held.asked.keeps_state {
                 let job = self.folders.checkpoints.join(attempt.job.0.to_string());
                 let laid = ending::lay_checkpoint(&job, &held.checkpoint, |digest| state.store.path(digest));
                 if let Err(error) = laid {

@@ -19,6 +19,13 @@ const SMALL_TOGETHER: u64 = 512 << 10;
 const LONGEST_STREAM: u64 = 64 << 20;
 const BEGINNING: u64 = 1 << 20;
 
+/// What an attempt leaves only when it was asked to.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Asked {
+    pub(super) keeps_state: bool,
+    pub(super) records_io: bool,
+}
+
 pub(super) struct Measured {
     pub(super) stdout: Stream,
     pub(super) stderr: Stream,
@@ -30,7 +37,7 @@ pub(super) struct Measured {
 }
 
 /// Runs before the launcher tidies the folder of the attempt up.
-pub(super) fn measure(folders: &Folders, attempt: AttemptId, report: &Report, keeps_state: bool) -> Measured {
+pub(super) fn measure(folders: &Folders, attempt: AttemptId, report: &Report, asked: Asked) -> Measured {
     let folder = sandbox::folder_of(&folders.attempts, attempt);
     let mut objects: Vec<(Digest, u64)> = report.outputs.iter().map(|output| (output.digest, output.size)).collect();
     let mut contents = Vec::new();
@@ -47,8 +54,11 @@ pub(super) fn measure(folders: &Folders, attempt: AttemptId, report: &Report, ke
     }
     let mut stream = |name: &str| take_stream(&folder.join(name), &folders.objects, &mut objects);
     let (stdout, stderr) = (stream("stdout"), stream("stderr"));
-    let io = take_log(&folder.join(IoRecord::LOG), &folders.objects, &mut objects);
-    let checkpoint = if keeps_state {
+    let io = match asked.records_io {
+        true => take_log(&folder.join(IoRecord::LOG), &folders.objects, &mut objects),
+        false => None,
+    };
+    let checkpoint = if asked.keeps_state {
         let job = folders.checkpoints.join(attempt.job.0.to_string());
         // Without it the next attempt begins further back, no more.
         take_checkpoint(&job, &folders.objects, &mut objects).unwrap_or_default()

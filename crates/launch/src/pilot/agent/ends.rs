@@ -32,9 +32,9 @@ impl Agent {
 
     fn ended(&self, attempt: AttemptId, report: Report) {
         let record = self.records.lock().unwrap_or_else(PoisonError::into_inner).remove(&attempt).unwrap_or_default();
-        let keeps_state = self.state().attempts.get(&attempt).is_some_and(|held| held.keeps_state);
+        let asked = self.state().attempts.get(&attempt).map(|held| held.asked).unwrap_or_default();
         // Reading and hashing happen while nobody waits for the lock.
-        let measured = ending::measure(&self.folders, attempt, &report, keeps_state);
+        let measured = ending::measure(&self.folders, attempt, &report, asked);
         let mut state = self.state();
         for (digest, size) in &measured.objects {
             state.store.note(digest, *size);
