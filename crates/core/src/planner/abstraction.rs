@@ -49,6 +49,8 @@ pub struct Task {
     pub milli_cpus: u32,
     pub gpus: u32,
     pub memory: u64,
+    /// Bytes that it writes into its working folder and nobody takes.
+    pub scratch: u64,
     /// Position in [`Abstract::images`].
     pub image: Option<u32>,
     pub label: Option<Box<str>>,
@@ -68,6 +70,7 @@ impl Default for Task {
             milli_cpus: 1000,
             gpus: 0,
             memory: 0,
+            scratch: 0,
             image: None,
             label: None,
             site: None,

@@ -127,7 +127,9 @@ impl<'a> Bench<'a> {
         };
         let read: Traffic =
             tasks.iter().map(|task| traffic(self.graph.inputs(*task))).chain(self.images(tasks, job)).sum();
+        let scratch = |task: &TaskId| Traffic { files: 0, bytes: self.graph.tasks[task.index()].scratch };
         let written: Traffic = tasks.iter().map(|task| traffic(self.graph.outputs(*task))).sum();
+        let written = [written, tasks.iter().map(scratch).sum()].into_iter().sum();
         let cpus = tasks.iter().map(|task| self.graph.tasks[task.index()].milli_cpus / 1000).max();
         let threads = cpus.unwrap_or(1).max(1);
         let leg = |traffic: Traffic, manner: Manner| {

@@ -93,7 +93,7 @@ pub(super) fn run(folder: Option<&Path>, file: &Path, arguments: &ScenariosArgum
         print::json(&document);
     } else {
         show(&document);
-        for aside in &document.aside {
+        if let Some(aside) = &document.aside {
             print::line("");
             print::line(&aside.title);
             print::table(&aside.header.iter().map(String::as_str).collect::<Vec<_>>(), &aside.rows);
