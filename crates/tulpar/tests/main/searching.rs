@@ -236,7 +236,7 @@ tasks:
     assert_eq!(scene.read("results/all.csv").lines().count(), 8);
     let status = scene.tulpar("status").done().out;
     assert!(status.contains("search[data=wine]: 3 of 3 trials, best loss 1 (trial 3)"), "{status}");
-    scene.tulpar("report --out report.html").done();
+    scene.tulpar("report --html report.html").done();
     let page = scene.read("report.html");
     assert!(page.contains("search[data=wine]") && page.contains("search[data=iris]"), "both have their charts");
     let log = scene.read("study.log");
@@ -257,7 +257,8 @@ tasks:
   search:
     for: {part: split.parts}
     search: {trials: 2, sampler: grid, minimize: loss, space: {x: 'int(1, 2)'}}
-    run: echo '{\"loss\": {x}}'
+    run: |
+      echo '{\"loss\": {x}}'
 ",
     );
     let said = scene.tulpar("run --json").done().json();

@@ -5,6 +5,8 @@ use crate::history::History;
 use crate::math::{log, log_sum_exp, normal_below, normal_between, normal_quantile};
 use crate::random::Stream;
 use crate::space::{Point, Space};
+use std::cell::RefCell;
+use std::collections::BTreeMap;
 
 const LN_SQRT_TAU: f64 = 0.918_938_533_204_672_7;
 /// No kernel is narrower than this share of what evenly spread trials would leave each.
@@ -21,6 +23,8 @@ struct Kernels {
     /// Of choices: the choice of each component, none where it has no such parameter.
     choices: Vec<Option<u32>>,
     narrowest: f64,
+    /// Of cells that were asked for, what each component has there: candidates share few cells.
+    cells: RefCell<BTreeMap<u64, Vec<f64>>>,
     /// How many choices there are, and how often a component keeps its own without looking at the others.
     count: f64,
     keeps: f64,
@@ -160,6 +164,20 @@ impl Kernels {
         }
     }
 
+    /// The logarithm of the density of each component in a cell.
+    fn in_cell(&self, low: f64, high: f64) -> Vec<f64> {
+        let components = self.middles.iter().zip(&self.sharpness).zip(&self.scales);
+        let density = |((middle, sharpness), scale): ((&f64, &f64), &f64)| {
+            if *sharpness <= 0.0 {
+                return 0.0;
+            }
+            let share = normal_between((low - middle) * sharpness, (high - middle) * sharpness) / (high - low);
+            // The scale holds 1/width, which a probability does not need.
+            log(share.max(1e-300) / sharpness) + scale + LN_SQRT_TAU
+        };
+        components.map(density).collect()
+    }
+
     fn add_log_densities(&self, cell: Option<(f64, f64)>, number: f64, unit: f64, sums: &mut [f64]) {
         if !self.choices.is_empty() {
             for (sum, choice) in sums.iter_mut().zip(&self.choices) {
@@ -173,17 +191,9 @@ impl Kernels {
         }
         // Narrow cells are as good as points.
         if let Some((low, high)) = cell.filter(|(low, high)| high - low > 0.3 * self.narrowest) {
-            let at_middle = |middle: f64, sharpness: f64| {
-                normal_between((low - middle) * sharpness, (high - middle) * sharpness) / (high - low)
-            };
-            for (at, sum) in sums.iter_mut().enumerate().take(self.middles.len()) {
-                let sharpness = self.sharpness[at];
-                if sharpness > 0.0 {
-                    let density = at_middle(self.middles[at], sharpness).max(1e-300);
-                    // The scale holds 1/width, which a probability does not need.
-                    *sum += log(density / sharpness) + self.scales[at] + LN_SQRT_TAU;
-                }
-            }
+            let mut cells = self.cells.borrow_mut();
+            let known = cells.entry(number.to_bits()).or_insert_with(|| self.in_cell(low, high));
+            sums.iter_mut().zip(known).for_each(|(sum, density)| *sum += *density);
             return;
         }
         let components = self.middles.iter().zip(&self.sharpness).zip(&self.scales);
