@@ -225,6 +225,7 @@ impl Reading<'_> {
             () => None,
         };
         Task {
+            scratch: 0,
             name: task.name.as_str().into(),
             kind,
             runtime,

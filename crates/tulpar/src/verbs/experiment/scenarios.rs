@@ -185,13 +185,50 @@ a result, so the one job of the galaxy workflow sends more files than it fetches
 of its files once, as many at once as it has CPUs, and waits for it; in the study each epoch opened them again, from a cache
 and partly behind the work of the GPU.";
 
-/// What a scenario came to, in seconds.
+/// A time in seconds, and the standard error of its mean: nought if it was simulated, infinite if it was measured once.
+#[derive(Clone, Copy, Debug)]
+struct Time {
+    mean: f64,
+    error: f64,
+}
+
+impl Time {
+    fn exact(mean: f64) -> Self {
+        Self { mean, error: 0.0 }
+    }
+
+    /// Two standard errors of the difference: what is smaller may be chance.
+    fn noise(&self, other: &Self) -> f64 {
+        2.0 * self.error.hypot(other.error)
+    }
+
+    /// Nothing where noise decides.
+    fn is_less_than(&self, other: &Self) -> Option<bool> {
+        let (more, noise) = (other.mean - self.mean, self.noise(other));
+        match more.abs() > noise || noise == 0.0 {
+            true => Some(more > 0.0),
+            false => None,
+        }
+    }
+
+    /// Whether both differ by no more than a part of the other; nothing where noise is larger than that.
+    fn equals(&self, other: &Self, part: f64) -> Option<bool> {
+        let (apart, most, noise) = ((self.mean - other.mean).abs(), part * other.mean, self.noise(other));
+        match () {
+            () if apart + noise <= most => Some(true),
+            () if apart - noise > most => Some(false),
+            () => None,
+        }
+    }
+}
+
+/// What a scenario came to.
 #[derive(Clone, Copy, Debug)]
 struct Seen {
-    makespan: f64,
-    compute: f64,
-    stage_in: f64,
-    stage_out: f64,
+    makespan: Time,
+    compute: Time,
+    stage_in: Time,
+    stage_out: Time,
 }
 
 /// A workflow with what each of its scenarios came to.
@@ -199,10 +236,10 @@ type Told = (String, BTreeMap<ScenarioName, Seen>);
 
 fn simulated(compared: &[(Study, Comparison)]) -> Vec<Told> {
     let seen = |row: &Row| Seen {
-        makespan: row.makespan,
-        compute: row.compute,
-        stage_in: row.stage_in,
-        stage_out: row.stage_out,
+        makespan: Time::exact(row.makespan),
+        compute: Time::exact(row.compute),
+        stage_in: Time::exact(row.stage_in),
+        stage_out: Time::exact(row.stage_out),
     };
     let told = |(study, comparison): &(Study, Comparison)| {
         (study.name().to_owned(), comparison.rows.iter().map(|row| (row.scenario, seen(row))).collect())
@@ -216,16 +253,27 @@ struct Finding {
     holds: usize,
     /// Where it is not so.
     exceptions: Vec<String>,
+    /// Where runs differ too much among themselves to tell.
+    unclear: Vec<String>,
 }
 
 impl Finding {
     fn words(&self) -> String {
-        match (self.holds, self.exceptions.as_slice()) {
-            (0, []) => format!("open   {}", self.what),
-            (_, []) => format!("yes    {}", self.what),
-            (0, exceptions) => format!("no     {}: not {}", self.what, exceptions.join(", ")),
-            (_, exceptions) => format!("partly {}; not {}", self.what, exceptions.join(", ")),
+        let verdict = match (self.holds, self.exceptions.len(), self.unclear.len()) {
+            (0, 0, 0) => "open   ",
+            (_, 0, 0) => "yes    ",
+            (0, _, 0) => "no     ",
+            (0, 0, _) => "unclear",
+            _ => "partly ",
+        };
+        let mut words = format!("{verdict} {}", self.what);
+        if !self.exceptions.is_empty() {
+            words += &format!("; not {}", self.exceptions.join(", "));
         }
+        if !self.unclear.is_empty() {
+            words += &format!("; within the noise {}", self.unclear.join(", "));
+        }
+        words
     }
 }
 
@@ -236,21 +284,21 @@ const SIMULATED_EQUAL: f64 = 1e-6;
 /// not tried is left open.
 fn findings(told: &[Told], equal: f64) -> Vec<Finding> {
     use ScenarioName::{Baseline, Clustering, ContainerInstalled, Nfs};
-    type Holds<'a> = &'a dyn Fn(&Seen, &Seen) -> bool;
+    type Holds<'a> = &'a dyn Fn(&Seen, &Seen) -> Option<bool>;
     // Each compares one scenario with another.
     let finding = |what, pairs: &[(ScenarioName, ScenarioName)], holds: Holds| {
-        let mut finding = Finding { what, holds: 0, exceptions: Vec::new() };
+        let mut finding = Finding { what, holds: 0, exceptions: Vec::new(), unclear: Vec::new() };
         for (workflow, seen) in told {
             for (one, other) in pairs {
-                match (seen.get(one), seen.get(other)) {
-                    (Some(first), Some(second)) if holds(first, second) => finding.holds += 1,
-                    (Some(_), Some(_)) if one == other => {
-                        finding.exceptions.push(format!("{workflow} with {}", one.name()))
-                    }
-                    (Some(_), Some(_)) => {
-                        finding.exceptions.push(format!("{workflow}: {} against {}", one.name(), other.name()))
-                    }
-                    _ => {}
+                let (Some(first), Some(second)) = (seen.get(one), seen.get(other)) else { continue };
+                let place = match one == other {
+                    true => format!("{workflow} with {}", one.name()),
+                    false => format!("{workflow}: {} against {}", one.name(), other.name()),
+                };
+                match holds(first, second) {
+                    Some(true) => finding.holds += 1,
+                    Some(false) => finding.exceptions.push(place),
+                    None => finding.unclear.push(place),
                 }
             }
         }
@@ -260,40 +308,56 @@ fn findings(told: &[Told], equal: f64) -> Vec<Finding> {
         finding(
             "clustering is the fastest",
             &[(Clustering, Baseline), (Clustering, ContainerInstalled), (Clustering, Nfs)],
-            &|one, other| one.makespan < other.makespan,
+            &|one, other| one.makespan.is_less_than(&other.makespan),
         ),
         finding(
             "NFS is the slowest",
             &[(Nfs, Baseline), (Nfs, ContainerInstalled), (Nfs, Clustering)],
-            &|one, other| one.makespan > other.makespan,
+            &|one, other| other.makespan.is_less_than(&one.makespan),
         ),
         finding(
             "with containers installed it is faster than the baseline",
             &[(ContainerInstalled, Baseline)],
-            &|one, other| one.makespan < other.makespan,
+            &|one, other| one.makespan.is_less_than(&other.makespan),
         ),
         finding(
             "files take longer to come than to leave",
             &[(Baseline, Baseline), (ContainerInstalled, ContainerInstalled), (Clustering, Clustering)],
-            &|seen, _| seen.stage_in > seen.stage_out,
+            &|seen, _| seen.stage_out.is_less_than(&seen.stage_in),
         ),
         finding(
             "staging in falls from baseline to container installed to clustering",
             &[(ContainerInstalled, Baseline), (Clustering, ContainerInstalled), (Clustering, Baseline)],
-            &|one, other| one.stage_in < other.stage_in,
+            &|one, other| one.stage_in.is_less_than(&other.stage_in),
         ),
         finding(
             "tasks compute equally long in all but NFS",
             &[(ContainerInstalled, Baseline), (Clustering, Baseline)],
-            &|one, other| (one.compute / other.compute - 1.0).abs() <= equal,
+            &|one, other| one.compute.equals(&other.compute, equal),
         ),
-        finding("tasks compute longer with NFS", &[(Nfs, Baseline)], &|one, other| one.compute > other.compute),
+        finding("tasks compute longer with NFS", &[(Nfs, Baseline)], &|one, other| {
+            other.compute.is_less_than(&one.compute)
+        }),
     ]
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_noise_decides_is_not_decided() {
+        // Measured on a busy machine, twice each: 29.2 ± 11.0 s and 25.2 ± 6.6 s say nothing about which is faster.
+        let (slow, fast) = (Time { mean: 29.16, error: 7.8 }, Time { mean: 25.2, error: 4.6 });
+        assert_eq!(fast.is_less_than(&slow), None);
+        assert_eq!(fast.equals(&slow, 0.1), None);
+        assert_eq!(fast.is_less_than(&Time { mean: 141.28, error: 1.0 }), Some(true));
+        assert_eq!(Time::exact(2.0).is_less_than(&Time::exact(2.0)), Some(false));
+        assert_eq!(Time::exact(2.0).equals(&Time::exact(2.1), 0.1), Some(true));
+        assert_eq!(Time::exact(2.0).equals(&Time::exact(3.0), 0.1), Some(false));
+        let once = Time { mean: 1.0, error: f64::INFINITY };
+        assert_eq!(once.is_less_than(&Time { mean: 9.0, error: f64::INFINITY }), None, "one run cannot tell");
+    }
 
     #[test]
     fn the_orderings_of_the_study_come_out_at_its_scale() {

@@ -4,7 +4,7 @@
 //! Rounds go through all placements in turn, so that a machine that grows slower does not speak against the last one.
 
 use super::super::parsed;
-use super::{ScenariosArguments, Seen, Told, findings};
+use super::{ScenariosArguments, Seen, Time, Told, findings};
 use crate::arguments::{RunArguments, Verb};
 use crate::failure::{Exit, Failure};
 use crate::planning::{ClusterWord, PlanningArguments};
@@ -138,7 +138,13 @@ fn beside_the_study(document: &Document) -> Aside {
     let mut told: BTreeMap<String, BTreeMap<ScenarioName, Seen>> = BTreeMap::new();
     for scenario in &document.scenarios {
         let name = ScenarioName::ALL.into_iter().find(|name| name.name() == scenario.name);
-        let seconds = |key: &str| scenario.figure(key).map_or(0.0, |spread| spread.mean);
+        let seconds = |key: &str| match scenario.figure(key) {
+            Some(Spread { mean, deviation: Some(deviation), runs }) => {
+                Time { mean, error: deviation / (runs as f64).sqrt() }
+            }
+            Some(Spread { mean, .. }) => Time { mean, error: f64::INFINITY },
+            None => Time::exact(0.0),
+        };
         if let Some(name) = name {
             let seen = Seen {
                 makespan: seconds("makespan_seconds"),
@@ -156,7 +162,7 @@ fn beside_the_study(document: &Document) -> Aside {
         let Some(name) = ScenarioName::ALL.into_iter().find(|name| name.name() == scenario.name) else { continue };
         let of =
             told.get(&scenario.workflow).and_then(|seen| Some((seen.get(&name)?, seen.get(&ScenarioName::Baseline)?)));
-        let change = of.map(|(seen, baseline)| 100.0 * (seen.makespan / baseline.makespan - 1.0));
+        let change = of.map(|(seen, baseline)| 100.0 * (seen.makespan.mean / baseline.makespan.mean - 1.0));
         let study = Study::from_name(&scenario.workflow);
         let figures = study.and_then(|study| study.figures(name));
         let per_cent = |value: Option<f64>| {
