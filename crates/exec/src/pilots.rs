@@ -36,7 +36,7 @@ use tulpar_launch::pilot::message::Message;
 
 /// How many times the cores of a pilot the engine may fill: one task runs, the next are there already, so that no core
 /// waits for the journal and the way there and back, and ends of short tasks come several at once.
-const AHEAD: u32 = 8;
+const AHEAD: u32 = 4;
 
 /// What the engine shall be told that a pilot has. Only cores are told too many: pilots start no more at once than they
 /// have cores for, and what waits at one while another has nothing to do is moved.

@@ -73,11 +73,14 @@ impl Vgg16Config {
                 channels = next;
             }
         }
+        // Nothing brings the values of so many neurons back to scale where there is no normalisation: they begin small,
+        // as in the published networks; otherwise the first steps lead far away.
+        let flat = if self.normalised { gain } else { Initializer::Normal { mean: 0.0, std: 0.01 } };
         let left = self.side >> STAGES.len();
         let sizes = [channels * left * left, self.hidden, self.hidden, self.classes];
         let linear = sizes
             .windows(2)
-            .map(|pair| LinearConfig::new(pair[0], pair[1]).with_initializer(gain.clone()).init(device));
+            .map(|pair| LinearConfig::new(pair[0], pair[1]).with_initializer(flat.clone()).init(device));
         Vgg16 { layers, linear: linear.collect(), dropout: DropoutConfig::new(self.dropout).init() }
     }
 }

@@ -231,7 +231,8 @@ fn messages_of_the_published_set_are_judged_even_where_a_picture_is_gone() {
     let Some(tulpar) = tulpar() else { return };
     let place = Place::new();
     let held_out = crisis(&place);
-    let metrics = shown(&tulpar, &place, "crisis", "CrisisMMD_v2.0", "|-p|trials=1|-p|text_epochs=12|-p|image_epochs=1");
+    let metrics =
+        shown(&tulpar, &place, "crisis", "CrisisMMD_v2.0", "|-p|trials=1|-p|text_epochs=12|-p|image_epochs=1");
     assert_eq!(metrics["held_out"], held_out);
     assert!(metrics["text_accuracy"].as_f64().is_some_and(|share| share > 0.9), "six texts are easily told: {metrics}");
 }

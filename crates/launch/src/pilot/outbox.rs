@@ -16,7 +16,7 @@ use tulpar_core::ids::Digest;
 
 const CHUNK: usize = 128 << 10;
 /// How long a message that nobody waits for may wait for another to go with.
-const NAP: Duration = Duration::from_millis(25);
+const NAP: Duration = Duration::from_millis(10);
 
 #[derive(Default)]
 pub struct Outbox {
