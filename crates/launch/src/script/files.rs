@@ -6,7 +6,7 @@ use super::{ScriptError, Told};
 use crate::Secrets;
 use crate::collect::hash_file;
 use crate::inputs::object_path;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -27,6 +27,8 @@ pub(super) struct Files {
     pub(super) stopped: Arc<AtomicBool>,
     /// What is to be pulled: where to, from where, how large.
     wanted: BTreeMap<PathBuf, (String, InputFile)>,
+    /// Of these, what was asked to come with every job, whatever the node has.
+    pub(super) with_every_job: BTreeSet<PathBuf>,
     /// Images by the name that tasks give them.
     pub(super) images: HashMap<String, InputFile>,
     pub(super) done: Vec<TransferReport>,
@@ -62,6 +64,7 @@ impl Files {
             transfers: Transfers::new(options),
             stopped,
             wanted: BTreeMap::new(),
+            with_every_job: BTreeSet::new(),
             images: HashMap::new(),
             done: Vec::new(),
             _ssh_files: ssh_files,
@@ -96,14 +99,17 @@ impl Files {
     /// Pulls what is wanted and not on this node yet; every file is then what its maker wrote. Gives files and bytes.
     pub(super) fn pull(&mut self) -> Result<(u64, u64), ScriptError> {
         let node = Node::here();
-        let (there, mut left) = node.take(std::mem::take(&mut self.wanted).into_iter().collect());
+        let with_every_job = std::mem::take(&mut self.with_every_job);
+        let wanted = std::mem::take(&mut self.wanted).into_iter();
+        let (fresh, wanted): (Vec<_>, Vec<_>) = wanted.partition(|(to, _)| with_every_job.contains(to));
+        let (there, mut left) = node.take(wanted);
         let damaged = damaged(there)?;
         node.forget(&damaged);
         for (to, _) in &damaged {
             let _ = std::fs::remove_file(to);
         }
         left.extend(damaged);
-        let pulled = self.pull_all(left.clone())?;
+        let pulled = self.pull_all(left.iter().cloned().chain(fresh).collect())?;
         node.keep(&left);
         Ok(pulled)
     }

@@ -27,6 +27,7 @@ impl Files {
     ) -> Result<(InputFile, (u64, u64)), ScriptError> {
         let Source::Remote(url) = &file.source else { return Ok((file, (0, 0))) };
         let Some(folder) = once.then(node_folder).flatten() else {
+            self.with_every_job.insert(self.path_of(&file));
             let mut files = [file];
             self.want(&mut files);
             let [file] = files;
