@@ -102,7 +102,8 @@ impl Trials {
         Ok(any)
     }
 
-    /// Numbers those that are new as their tasks are called, each search from 1. After the jobs were written.
+    /// Numbers those that are new as their tasks are called, each search from 1; where names are not known, in the order in
+    /// which they were asked for. After the jobs were written.
     pub(crate) fn write(&mut self, sql: &Connection, run: i64, names: Option<&dyn JobNames>) -> rusqlite::Result<()> {
         for job in std::mem::take(&mut self.new) {
             let known = || {
@@ -117,7 +118,8 @@ impl Trials {
             };
             let trial = name.as_deref().and_then(number);
             sql.prepare_cached(
-                "UPDATE trials SET task_set = ?3, trial = ?4 WHERE run = ?1 AND job = ?2 AND trial IS NULL",
+                "UPDATE trials SET task_set = ?3, trial = coalesce(?4, 1 + (SELECT coalesce(max(trial), 0) FROM trials \
+                 WHERE run = ?1 AND task_set = ?3)) WHERE run = ?1 AND job = ?2 AND trial IS NULL",
             )?
             .execute(params![run, job, set.unwrap_or_default(), trial])?;
         }

@@ -18,16 +18,20 @@ const SMALL: u64 = 64 << 10;
 const FREE: u64 = 5;
 const UNUSED: Duration = Duration::from_secs(24 * 3600);
 
-pub(super) struct Node(Option<PathBuf>);
+pub(super) struct Node {
+    folder: Option<PathBuf>,
+    /// Whether a folder's disk takes more.
+    has_room: fn(&Path) -> bool,
+}
 
 impl Node {
     /// As the site says.
     pub(super) fn here() -> Self {
-        Self(named())
+        Self { folder: named(), has_room }
     }
 
     fn place(&self, (_, (_, file)): &Pulled) -> Option<PathBuf> {
-        self.0.as_ref().filter(|_| file.size >= SMALL).map(|folder| folder.join(object_path(&file.digest)))
+        self.folder.as_ref().filter(|_| file.size >= SMALL).map(|folder| folder.join(object_path(&file.digest)))
     }
 
     /// Lays out what is here. Gives what that is, and what is to be fetched.
@@ -53,8 +57,10 @@ impl Node {
 
     /// Keeps what was fetched for the next job. Without it that fetches it again.
     pub(super) fn keep(&self, fetched: &[Pulled]) {
-        let Some(folder) = self.0.as_ref().filter(|_| fetched.iter().any(|one| one.1.1.size >= SMALL)) else { return };
-        if fs::create_dir_all(folder).is_err() || !has_room(folder) {
+        let Some(folder) = self.folder.as_ref().filter(|_| fetched.iter().any(|one| one.1.1.size >= SMALL)) else {
+            return;
+        };
+        if fs::create_dir_all(folder).is_err() || !(self.has_room)(folder) {
             return sweep(folder);
         }
         for one in fetched {
@@ -117,7 +123,7 @@ mod tests {
     fn what_one_job_fetched_the_next_takes_and_small_files_are_not_kept() {
         let folder = tempfile::tempdir().unwrap();
         let path = |name: &str| folder.path().join(name);
-        let node = Node(Some(path("node")));
+        let node = Node { folder: Some(path("node")), has_room: |_| true };
         let (large, small) = (vec![7; SMALL as usize], b"small".to_vec());
         let first = vec![pulled(path("1/large"), &large), pulled(path("1/small"), &small)];
         let (there, left) = node.take(first);
@@ -132,8 +138,11 @@ mod tests {
         assert_eq!((there.len(), left.len()), (1, 1));
         assert_eq!(fs::read(path("2/large")).unwrap(), large);
         node.forget(&there);
-        let again = vec![pulled(path("3/large"), &large)];
-        assert_eq!(node.take(again).0.len(), 0);
+        let again = || vec![pulled(path("3/large"), &large)];
+        assert_eq!(node.take(again()).0.len(), 0);
+        // Nor is anything kept where the disk is nearly full.
+        Node { has_room: |_| false, ..node }.keep(&there);
+        assert_eq!(Node { folder: Some(path("node")), has_room: |_| true }.take(again()).0.len(), 0);
     }
 
     #[test]
@@ -141,7 +150,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let one = pulled(folder.path().join("a"), &vec![7; SMALL as usize]);
         fs::write(&one.0, vec![7; SMALL as usize]).unwrap();
-        let node = Node(None);
+        let node = Node { folder: None, has_room: |_| true };
         node.keep(std::slice::from_ref(&one));
         assert_eq!(node.take(vec![one]).1.len(), 1);
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
