@@ -3,6 +3,9 @@
 
 use super::programs::Place;
 
+/// Set where the long campaigns are wanted.
+const CAMPAIGN: &str = "TULPAR_CAMPAIGN";
+
 /// What the network came to: its loss on what it learns from falls from the first epoch to the last.
 fn learns(place: &Place, words: &str) {
     place.step(&format!("{words} --scale full --threads 2 --model model --history history.json"));
@@ -19,8 +22,10 @@ fn learns(place: &Place, words: &str) {
 }
 
 #[test]
-#[ignore = "minutes: ./test --full"]
 fn vgg_16_as_published_learns() {
+    if std::env::var_os(CAMPAIGN).is_none() {
+        return;
+    }
     let place = Place::new();
     place.step("galaxy generate --count 12 --size 424 --out data");
     let images = "--images data/images_training_rev1";
@@ -31,8 +36,10 @@ fn vgg_16_as_published_learns() {
 }
 
 #[test]
-#[ignore = "minutes: ./test --full"]
 fn unet_as_published_learns() {
+    if std::env::var_os(CAMPAIGN).is_none() {
+        return;
+    }
     let place = Place::new();
     place.step("lung generate --count 6 --size 512 --out data");
     let folders = "--images data/CXR_png --masks data/masks";
@@ -43,8 +50,10 @@ fn unet_as_published_learns() {
 }
 
 #[test]
-#[ignore = "minutes: ./test --full"]
 fn resnet_50_and_the_bilstm_as_published_learn() {
+    if std::env::var_os(CAMPAIGN).is_none() {
+        return;
+    }
     let place = Place::new();
     place.step("crisis generate --tweets 28 --out data");
     let tables = ["train", "dev", "test"]
