@@ -149,7 +149,7 @@ impl Follower {
             {
                 self.found_unconfirmed(number, row.array);
             }
-            for index in row.tasks.iter().cloned().flatten() {
+            for index in row.indices(self.size(number)) {
                 self.take_row(generation, number, index, row);
             }
         }
@@ -162,6 +162,11 @@ impl Follower {
         if quiet && !rows.iter().any(live) {
             self.empty_list = Some(generation);
         }
+    }
+
+    /// How many tasks a batch has; none where nobody waits for any.
+    fn size(&self, number: u32) -> usize {
+        self.table.get(&number).map_or(0, |batch| batch.tasks.len())
     }
 
     fn take_row(&mut self, generation: u64, number: u32, index: u32, row: &Row) {
@@ -274,7 +279,7 @@ impl Follower {
     fn take_finals(&mut self, rows: &[Row]) {
         for row in rows {
             let Some(number) = self.arrays.get(&row.array).copied() else { continue };
-            for index in row.tasks.iter().cloned().flatten() {
+            for index in row.indices(self.size(number)) {
                 if let Phase::Over(over) = row.phase
                     && let Some(task) = self.task(number, index)
                     && let Some(gone) = &mut task.gone
@@ -302,10 +307,10 @@ pub(super) fn answer_all(asked: &Receiver<Ask>, answers: &Sender<Answer>, tag: &
             Ask::Named(names, accounting) => {
                 let mut rows = tools::squeue_named(&names);
                 if accounting && let Ok(known) = &mut rows {
-                    let missing = names.iter().filter(|name| !known.iter().any(|row| row.name == **name));
-                    let remembered: Vec<Row> =
-                        missing.filter_map(|name| tools::sacct_named(name).ok()).flatten().collect();
-                    known.extend(remembered);
+                    let listed: BTreeSet<&str> = known.iter().map(|row| row.name.as_str()).collect();
+                    let missing: Vec<String> =
+                        names.iter().filter(|name| !listed.contains(name.as_str())).cloned().collect();
+                    known.extend(tools::sacct_named(&missing).unwrap_or_default());
                 }
                 Answer::Named(names, rows)
             }
@@ -327,7 +332,7 @@ fn finals(mut tasks: BTreeMap<u64, BTreeSet<u32>>, accounting: bool, tag: &str) 
     // array one by one.
     for row in &rows {
         if let Some(wanted) = tasks.get_mut(&row.array) {
-            wanted.retain(|index| !row.tasks.iter().any(|listed| listed.contains(index)));
+            wanted.retain(|index| !row.is_about(*index));
         }
     }
     let forgotten: Vec<u64> = tasks.iter().filter(|(_, wanted)| !wanted.is_empty()).map(|(array, _)| *array).collect();
@@ -346,7 +351,6 @@ fn finals(mut tasks: BTreeMap<u64, BTreeSet<u32>>, accounting: bool, tag: &str) 
 /// Of a row, the tasks that are asked for: what the controller says of others is newer.
 fn only(row: Row, tasks: &BTreeMap<u64, BTreeSet<u32>>) -> Option<Row> {
     let wanted = tasks.get(&row.array)?;
-    let kept = row.tasks.iter().cloned().flatten().filter(|index| wanted.contains(index));
-    let kept: Vec<_> = kept.map(|index| index..=index).collect();
-    (!kept.is_empty()).then_some(Row { tasks: kept, ..row })
+    let kept: Vec<_> = wanted.iter().filter(|index| row.is_about(**index)).map(|index| *index..=*index).collect();
+    (!kept.is_empty()).then_some(Row { tasks: Some(kept), ..row })
 }
