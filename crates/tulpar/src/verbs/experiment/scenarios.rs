@@ -182,8 +182,9 @@ curl for each), two answers for each that scp sends, and at most 3 MiB under way
 (Linux). DAGMan is 2.5 s late for each job. Not in here, since nobody says how long they took there: negotiation of HTCondor
 (up to 20 s a job), the start of containers, Python and GPUs, and noise. Every file that a task of the public generators makes is
 a result, so the one job of the galaxy workflow sends more files than it fetches. A task on the shared file system opens each
-of its files once, as many at once as it has CPUs, and waits for it; in the study each epoch opened them again, from a cache
-and partly behind the work of the GPU.";
+of its files once, as many at once as it has CPUs, and waits for it, and writes over the same way what the study saw tasks
+write beyond their results (checkpoints); in the study each epoch opened its files again, from a cache and partly behind the
+work of the GPU.";
 
 /// A time in seconds, and the standard error of its mean: nought if it was simulated, infinite if it was measured once.
 #[derive(Clone, Copy, Debug)]
