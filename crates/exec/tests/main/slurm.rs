@@ -5,7 +5,7 @@ use crossbeam_channel::Receiver;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use tulpar_core::ids::{AttemptId, Digest, JobId};
-use tulpar_core::job::{Ending, JobSpec, OutputSpec};
+use tulpar_core::job::{Ending, JobSpec, OutputSpec, Report};
 use tulpar_core::resources::Request;
 use tulpar_core::site::{Queue, System};
 use tulpar_core::workflow::{Best, Checkpoint, OutputKind};
@@ -326,7 +326,8 @@ fn skipped(why: &str) {
     }
 }
 
-/// Waits until the controller knows nothing of a task any more.
+/// Waits until the controller knows nothing of a cancelled task any more, and the database, which hears of it some seconds
+/// late, knows all.
 fn until_forgotten(job: &str) {
     let (array, task) = job.split_once('_').unwrap();
     let since = std::time::Instant::now();
@@ -334,7 +335,9 @@ fn until_forgotten(job: &str) {
         let output = Command::new("squeue").args(["-h", "-r", "-t", "all", "-j", array, "-o", "%K"]).output().unwrap();
         let listed = String::from_utf8(output.stdout).unwrap();
         // What was cancelled before it started is no array any more.
-        if !listed.lines().any(|index| [task, "N/A"].contains(&index.trim())) {
+        let forgotten = !listed.lines().any(|index| [task, "N/A"].contains(&index.trim()));
+        let ended = slurm(&["sacct", "--noheader", "--allocations", "--jobs", job, "--format", "State"]);
+        if forgotten && ended.contains("CANCELLED") {
             return;
         }
         assert!(since.elapsed() < PATIENCE, "{job} is still known: {listed}");
@@ -370,7 +373,7 @@ fn what_the_controller_has_forgotten_the_database_tells() {
 
 /// How an attempt ended, for the next driver, whose job was cancelled after a driver died that had not written the job's
 /// number down yet.
-fn cancelled_without_a_number(test: &str, folder: &Path, then: impl Fn(&str)) -> Ending {
+fn cancelled_without_a_number(test: &str, folder: &Path, then: impl Fn(&str)) -> Report {
     if is_again() {
         let folder = PathBuf::from(std::env::var_os("TULPAR_SLURM_FOLDER").unwrap());
         let (mut executor, observations) = start(&folder, &queue());
@@ -386,23 +389,25 @@ fn cancelled_without_a_number(test: &str, folder: &Path, then: impl Fn(&str)) ->
     let (executor, observations) = start(folder, &queue());
     let mut executor = Box::new(executor);
     executor.reconcile(&[attempt(1)]);
-    let ending = report_of(&hear(&observations, 1), 1).ending;
+    let report = report_of(&hear(&observations, 1), 1);
     executor.shutdown();
-    ending
+    report
 }
 
 #[test]
 fn a_job_whose_number_nobody_wrote_down_is_found_by_its_name() {
     let Some(folder) = here() else { return };
     let test = "a_job_whose_number_nobody_wrote_down_is_found_by_its_name";
-    assert_eq!(cancelled_without_a_number(test, folder.path(), |_| {}), Ending::Cancelled);
+    let report = cancelled_without_a_number(test, folder.path(), |_| {});
+    assert_eq!(report.ending, Ending::Cancelled, "{report:?}");
 }
 
 #[test]
 fn a_job_whose_number_nobody_wrote_down_is_found_in_the_database() {
     let Some(folder) = with_accounting() else { return };
     let test = "a_job_whose_number_nobody_wrote_down_is_found_in_the_database";
-    assert_eq!(cancelled_without_a_number(test, folder.path(), until_forgotten), Ending::Cancelled);
+    let report = cancelled_without_a_number(test, folder.path(), until_forgotten);
+    assert_eq!(report.ending, Ending::Cancelled, "{report:?}");
 }
 
 /// Commands that say what Slurm's say when the controller is away, as long as the file `away` is there.

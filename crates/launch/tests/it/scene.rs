@@ -1,6 +1,8 @@
 //! A launcher in a temporary folder, literal specs, and ways to wait for what tasks do without guessing how long it takes.
 
 use crossbeam_channel::Receiver;
+use std::cell::RefCell;
+use std::collections::BTreeSet;
 use std::fs;
 use std::io::Read;
 use std::os::fd::{AsFd, OwnedFd};
@@ -21,6 +23,7 @@ pub(super) struct Scene {
     launcher: Option<Launcher>,
     notices: Receiver<Notice>,
     looks: Receiver<LiveLine>,
+    launched: RefCell<BTreeSet<AttemptId>>,
 }
 
 pub(super) fn folders(root: &Path) -> Folders {
@@ -49,7 +52,7 @@ impl Scene {
         let (sender, notices) = crossbeam_channel::unbounded();
         let launcher =
             Launcher::start(folders(folder.path()), options, move |notice| drop(sender.send(notice))).unwrap();
-        Self { folder, launcher: Some(launcher), notices, looks }
+        Self { folder, launcher: Some(launcher), notices, looks, launched: RefCell::default() }
     }
 
     pub(super) fn path(&self, path: &str) -> PathBuf {
@@ -60,7 +63,11 @@ impl Scene {
         self.launcher.as_ref().unwrap()
     }
 
-    pub(super) fn launch(&self, spec: JobSpec) {
+    /// Nobody launches an attempt twice: the same job again is its next one.
+    pub(super) fn launch(&self, mut spec: JobSpec) {
+        while !self.launched.borrow_mut().insert(spec.attempt) {
+            spec.attempt.n += 1;
+        }
         self.launcher().launch(vec![Box::new(spec)]);
     }
 
