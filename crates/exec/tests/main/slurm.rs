@@ -336,7 +336,7 @@ fn until_forgotten(job: &str) {
         let listed = String::from_utf8(output.stdout).unwrap();
         // What was cancelled before it started is no array any more.
         let forgotten = !listed.lines().any(|index| [task, "N/A"].contains(&index.trim()));
-        let ended = slurm(&["sacct", "--noheader", "--allocations", "--jobs", job, "--format", "State"]);
+        let ended = slurm(&["sacct", "--noheader", "--allocations", "--jobs", array, "--format", "State"]);
         if forgotten && ended.contains("CANCELLED") {
             return;
         }
