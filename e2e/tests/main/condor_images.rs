@@ -1,7 +1,7 @@
 //! Container images on a real HTCondor pool: where they come from, how often, and what a broken one does.
 //! They need Apptainer, so the pool of `--suite sid`.
 
-use crate::main::condor_runs::{logged, served};
+use crate::main::condor_runs::{logged, served_to_a_node_that_keeps};
 use crate::main::harness::{Pool, Project, skipped, until};
 
 /// A folder with `tiny.sif`: nothing but a shell and what it needs, made where it will run.
@@ -136,18 +136,8 @@ fn a_pilot_gets_an_image_once() {
 fn jobs_of_a_node_pull_an_image_once_where_the_node_has_a_place_for_it() {
     let Some(pool) = Pool::condor() else { return };
     let Some(project) = boxed(&pool, "kept") else { return };
-    let cache = format!("/srv/images-{}", project.folder.file_name().unwrap().to_string_lossy());
-    assert_eq!(pool.root(&["install", "-d", "-m", "1777", &cache]).code, Some(0));
     project.write("workflow.yaml", &many(6));
-    project.write(
-        "catalogue.yaml",
-        &format!(
-            "sites:\n  head:\n    scratch: {{path: scratch, servers: [\"http://127.0.0.1:18433\"]}}\n  \
-             pool:\n    kind: htcondor\n    data: nonsharedfs\n    staging: head\n    submit:\n      \
-             requirements: 'TARGET.NodeLabel == \"n1\"'\n      environment: '\"TULPAR_NODE_CACHE={cache}\"'\n"
-        ),
-    );
-    let server = served(&project, "127.0.0.1:18433");
+    let server = served_to_a_node_that_keeps(&pool, &project, "127.0.0.1:18433");
     project.tulpar(&["run", "--site", "pool", "--images", "once-a-node"]).good();
     all_boxed(&project, 6);
     let size = std::fs::metadata(project.folder.join("tiny.sif")).unwrap().len();

@@ -284,6 +284,21 @@ pub(crate) fn served<'a>(project: &'a Project<'_>, address: &str) -> Running<'a>
     project.start(&["share", "scratch", "--address", address, "--token-file", "token"])
 }
 
+/// The same for jobs of one node, which has a place where they leave what they have fetched for the next.
+pub(crate) fn served_to_a_node_that_keeps<'a>(pool: &Pool, project: &'a Project<'_>, address: &str) -> Running<'a> {
+    let cache = format!("/srv/kept-{}", project.folder.file_name().unwrap().to_string_lossy());
+    assert_eq!(pool.root(&["install", "-d", "-m", "1777", &cache]).code, Some(0));
+    project.write(
+        "catalogue.yaml",
+        &format!(
+            "sites:\n  head:\n    scratch: {{path: scratch, servers: [\"http://{address}\"]}}\n  \
+             pool:\n    kind: htcondor\n    data: nonsharedfs\n    staging: head\n    submit:\n      \
+             requirements: 'TARGET.NodeLabel == \"n1\"'\n      environment: '\"TULPAR_NODE_CACHE={cache}\"'\n"
+        ),
+    );
+    served(project, address)
+}
+
 #[test]
 fn jobs_pull_from_a_staging_server_and_push_to_it() {
     let Some(pool) = Pool::condor() else { return };

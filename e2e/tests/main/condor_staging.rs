@@ -1,7 +1,7 @@
 //! Jobs of a real HTCondor pool that fetch and bring their files themselves, by ssh and with an object store: the servers are
 //! real, and let nobody in who does not have the key that travelled with the job.
 
-use crate::main::condor_runs::{DIAMOND, served};
+use crate::main::condor_runs::{DIAMOND, served_to_a_node_that_keeps};
 use crate::main::harness::{Pool, Project, skipped, until};
 use std::io::{BufRead, BufReader};
 use std::process::{Child, Command, Stdio};
@@ -146,23 +146,13 @@ fn jobs_pull_from_an_object_store_and_push_to_it_with_keys_that_nobody_else_sees
 fn jobs_of_a_node_fetch_an_input_once_where_the_node_has_a_place_for_it() {
     let Some(pool) = Pool::condor() else { return };
     let project = pool.project("fetched-once");
-    let cache = format!("/srv/inputs-{}", project.folder.file_name().unwrap().to_string_lossy());
-    assert_eq!(pool.root(&["install", "-d", "-m", "1777", &cache]).code, Some(0));
     project.write("genome.txt", &"acgt\n".repeat(100_000));
     project.write(
         "workflow.yaml",
         "workflow: again\ndata: {genome: genome.txt}\ntasks:\n  first:\n    in: [genome]\n    out: {n: n.txt}\n    run: wc -l < {genome} > {n}\n  \
          second:\n    in: [genome, first.n]\n    out: {m: m.txt}\n    run: wc -c < {genome} | cat {n} - > {m}\n",
     );
-    project.write(
-        "catalogue.yaml",
-        &format!(
-            "sites:\n  head:\n    scratch: {{path: scratch, servers: [\"http://127.0.0.1:18443\"]}}\n  \
-             pool:\n    kind: htcondor\n    data: nonsharedfs\n    staging: head\n    submit:\n      \
-             requirements: 'TARGET.NodeLabel == \"n1\"'\n      environment: '\"TULPAR_NODE_CACHE={cache}\"'\n"
-        ),
-    );
-    let server = served(&project, "127.0.0.1:18443");
+    let server = served_to_a_node_that_keeps(&pool, &project, "127.0.0.1:18443");
     project.tulpar(&["run", "--site", "pool"]).good();
     assert_eq!(project.read("results/m.txt"), "100000\n500000\n");
     let records = project.read(".tulpar/runs/again-1/records.jsonl");

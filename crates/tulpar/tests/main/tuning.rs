@@ -125,7 +125,8 @@ def storage(name):
         return name
     from optuna.storages.journal import JournalFileBackend
     return optuna.storages.JournalStorage(JournalFileBackend(name))
-for _ in range(300):
+trouble = "no trial came"
+for _ in range(3000):
     try:
         study = optuna.load_study(study_name=sys.argv[2], storage=storage(sys.argv[1]))
         if study.get_trials():
@@ -134,7 +135,7 @@ for _ in range(300):
         trouble = error
     time.sleep(0.1)
 else:
-    raise trouble
+    sys.exit(f"{trouble}")
 def lines():
     return [f"{t.state.name} {t.value} {sorted(t.params.items())} {sorted(t.intermediate_values.items())}" for t in study.get_trials()]
 "#;
@@ -399,11 +400,7 @@ fn what_optuna_runs_at_the_same_moment_is_not_tried_here() {
 
 /// Asks a server of optuna-dashboard what it shows of a study, until enough trials have ended.
 const DASHBOARD: &str = r#"
-import json, os, socket, subprocess, sys, time, urllib.request
-for _ in range(600):
-    if os.path.exists(sys.argv[1]):
-        break
-    time.sleep(0.1)
+import json, socket, subprocess, sys, time, urllib.request
 with socket.socket() as free:
     free.bind(("127.0.0.1", 0))
     port = free.getsockname()[1]
@@ -413,7 +410,7 @@ def get(path):
     with urllib.request.urlopen(f"http://127.0.0.1:{port}{path}", timeout=20) as answer:
         return json.load(answer)
 try:
-    for _ in range(600):
+    for _ in range(3000):
         try:
             (study,) = get("/api/studies")["study_summaries"]
             trials = get(f"/api/studies/{study['study_id']}?after=0")["trials"]
@@ -422,6 +419,8 @@ try:
         except (OSError, ValueError):
             pass
         time.sleep(0.1)
+    else:
+        sys.exit("not so many trials have ended")
     for t in trials:
         steps = [(v["step"], v["value"]) for v in t["intermediate_values"]]
         print(t["state"], t.get("values"), [p["param_internal_value"] for p in t["params"]], steps)
@@ -454,6 +453,7 @@ fn the_dashboard_of_optuna_serves_a_study_while_it_runs() {
     );
     let running = scene.start(scene.command(&["run", "--json"]));
     let log = ".tulpar/runs/shown-1/studies/search.optuna.log";
+    wait_for("the study is there", || scene.path(log).exists());
     let mut look = std::process::Command::new("python3");
     look.args(["-c", DASHBOARD, log, "3"]).current_dir(scene.path(""));
     let output = look.output().expect("python");
