@@ -284,10 +284,12 @@ pub(crate) fn served<'a>(project: &'a Project<'_>, address: &str) -> Running<'a>
     project.start(&["share", "scratch", "--address", address, "--token-file", "token"])
 }
 
-/// The same for jobs of one node, which has a place where they leave what they have fetched for the next.
+/// The same for jobs of one node, which has a place where they leave what they have fetched for the next: a disk of its own,
+/// since nothing is kept where the disk is nearly full, which that of whoever tests may be.
 pub(crate) fn served_to_a_node_that_keeps<'a>(pool: &Pool, project: &'a Project<'_>, address: &str) -> Running<'a> {
     let cache = format!("/srv/kept-{}", project.folder.file_name().unwrap().to_string_lossy());
-    assert_eq!(pool.root(&["install", "-d", "-m", "1777", &cache]).code, Some(0));
+    pool.root(&["mkdir", &cache]).good();
+    pool.root(&["mount", "-t", "tmpfs", "-o", "mode=1777,size=64m", "tmpfs", &cache]).good();
     project.write(
         "catalogue.yaml",
         &format!(
