@@ -147,3 +147,23 @@ fn jobs_of_a_node_pull_an_image_once_where_the_node_has_a_place_for_it() {
     server.signal("TERM");
     server.wait();
 }
+
+#[test]
+fn the_four_scenarios_of_a_study_run_on_a_pool_that_has_containers() {
+    let Some(pool) = Pool::condor() else { return };
+    let Some(project) = boxed(&pool, "four") else { return };
+    project.write("workflow.yaml", &many(3));
+    let words = ["experiment", "scenarios", "workflow.yaml", "--pool", "htcondor", "--repeat", "1", "--latency", "1ms"];
+    let told = project.tulpar(&[&words[..], &["--json"]].concat()).good();
+    let report: serde_json::Value = serde_json::from_str(&told).unwrap_or_else(|error| panic!("{error}: {told}"));
+    let names = report["scenarios"].as_array().unwrap().iter().map(|scenario| scenario["name"].as_str().unwrap());
+    assert_eq!(names.collect::<Vec<_>>(), ["baseline", "container installed", "clustering", "nfs"]);
+    let image = std::fs::metadata(project.folder.join("tiny.sif")).unwrap().len();
+    let brought = |run: u32| -> u64 {
+        let records = project.read(&format!(".tulpar/runs/boxed-{run}/records.jsonl"));
+        let records = records.lines().map(|line| serde_json::from_str::<serde_json::Value>(line).unwrap());
+        records.filter_map(|record| record["input_bytes"].as_u64()).sum()
+    };
+    assert_eq!([1, 2, 3, 4].map(|run| brought(run) / image), [3, 0, 1, 0]);
+    all_boxed(&project, 3);
+}

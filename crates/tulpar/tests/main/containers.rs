@@ -327,6 +327,29 @@ fn an_image_that_a_site_has_is_not_sent_to_it() {
     assert_eq!((1..=3).map(|n| contained.pulled(&format!("look[n={n}]"))).sum::<u64>(), 0);
 }
 
+#[test]
+fn the_scenarios_of_a_study_run_in_containers() {
+    let Some(contained) = Contained::new(THREE) else { return };
+    let report = contained.tulpar("experiment scenarios workflow.yaml --repeat 1 --latency 1ms --json").done().json();
+    let names: Vec<&str> =
+        report["scenarios"].as_array().unwrap().iter().map(|scenario| scenario["name"].as_str().unwrap()).collect();
+    assert_eq!(names, ["baseline", "container installed", "clustering", "nfs"]);
+    let image = std::fs::metadata(contained.scene.path("tiny.tar")).unwrap().len();
+    // Of three tasks; in one job they share it, and on one file system nothing is moved.
+    let images = [1, 2, 3, 4].map(|run| brought(&contained.scene, run) / image);
+    assert_eq!(images, [3, 0, 1, 0]);
+    for n in 1..=3 {
+        assert_eq!(contained.scene.read(&format!("results/seen-{n}.txt")), "tiny\n");
+    }
+}
+
+/// The bytes that jobs of a run got before they began.
+fn brought(scene: &Scene, run: u32) -> u64 {
+    let records = scene.read(&format!(".tulpar/runs/w-{run}/records.jsonl"));
+    let records = records.lines().map(|line| serde_json::from_str::<serde_json::Value>(line).unwrap());
+    records.filter_map(|record| record["input_bytes"].as_u64()).sum()
+}
+
 /// Runs until it is told to end, or until it is killed.
 fn endless(trap: &str, seconds: &str) -> String {
     format!(

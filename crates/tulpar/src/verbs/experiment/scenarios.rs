@@ -14,6 +14,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use tulpar_core::planner::Options;
 use tulpar_core::planner::compare::{Comparison, Row, compare};
+use tulpar_core::planner::estimate::Costs;
 use tulpar_core::planner::published::{ScenarioName, Study, costs, testbed, testbed_sites};
 
 #[derive(Debug, Args)]
@@ -65,13 +66,7 @@ pub(super) fn scenarios(folder: Option<&Path>, arguments: &ScenariosArguments) -
     if let Some(file) = &arguments.file {
         return measured::run(folder, file, arguments);
     }
-    let base = Options { sites: testbed_sites(), ..Options::default() };
-    let mut compared = Vec::new();
-    for (_, study) in Study::ALL {
-        let comparison = compare(&study.workflow(), &testbed(), &base, &costs())
-            .map_err(|error| Failure::Bug(format!("the study cannot be planned: {error}")))?;
-        compared.push((study, comparison));
-    }
+    let compared = compared(&costs())?;
     if arguments.json {
         print::json(&compared.iter().map(|(study, comparison)| Simulated::of(*study, comparison)).collect::<Vec<_>>());
         return Ok(Exit::Done.into());
@@ -86,7 +81,20 @@ pub(super) fn scenarios(folder: Option<&Path>, arguments: &ScenariosArguments) -
     }
     print::line("");
     explain(&compared);
+    print::line("");
+    vary(&compared)?;
     Ok(Exit::Done.into())
+}
+
+fn compared(costs: &Costs) -> Result<Vec<(Study, Comparison)>, Failure> {
+    let base = Options { sites: testbed_sites(), ..Options::default() };
+    let one = |(_, study): (_, Study)| {
+        let comparison = compare(&study.workflow(), &testbed(), &base, costs);
+        comparison
+            .map(|comparison| (study, comparison))
+            .map_err(|error| Failure::Bug(format!("the study cannot be planned: {error}")))
+    };
+    Study::ALL.into_iter().map(one).collect()
 }
 
 #[derive(Serialize)]
@@ -185,6 +193,56 @@ a result, so the one job of the galaxy workflow sends more files than it fetches
 of its files once, as many at once as it has CPUs, and waits for it, and writes over the same way what the study saw tasks
 write beyond their results (checkpoints); in the study each epoch opened its files again, from a cache and partly behind the
 work of the GPU.";
+
+/// What nobody knows of the study's machines, and what it may have been there.
+const UNKNOWN: [(&str, fn(&mut Costs)); 4] = [
+    ("every job waits 20 s for HTCondor", |costs| costs.job += 20.0),
+    ("every job waits 40 s until its container has started", |costs| costs.job += 40.0),
+    ("a connection carries 50 MB/s, not 101", |costs| {
+        if let Some(protocol) = &mut costs.protocol {
+            protocol.window /= 2.0;
+        }
+    }),
+    ("a file on NFS is one answer away, not two", |costs| {
+        if let Some(protocol) = &mut costs.protocol {
+            (protocol.read, protocol.write) = (1.0, 1.0);
+        }
+    }),
+];
+
+/// What the figures that the study printed would be here if what nobody knows were otherwise.
+fn vary(simulated: &[(Study, Comparison)]) -> Result<(), Failure> {
+    let mut rows = Vec::new();
+    let mut add = |name: &str, compared: &[(Study, Comparison)]| {
+        let cells = printed(compared).map(|(_, row, comparison)| format!("{:+.1} %", longer(row, comparison)));
+        rows.push([name.to_owned()].into_iter().chain(cells.map(|cell| cell.replace('-', "−"))).collect::<Vec<_>>());
+    };
+    add("as simulated", simulated);
+    for (name, change) in UNKNOWN {
+        let mut alone = costs();
+        change(&mut alone);
+        add(name, &compared(&alone)?);
+    }
+    let mut all = costs();
+    UNKNOWN.iter().for_each(|(_, change)| change(&mut all));
+    add("all of these", &compared(&all)?);
+    let theirs = printed(simulated).map(|(study, row, _)| study.longer(row.scenario).unwrap_or_default());
+    let theirs = theirs.map(|theirs| format!("{theirs:+.0} %").replace('-', "−"));
+    rows.push(["the study".to_owned()].into_iter().chain(theirs).collect());
+    let names = printed(simulated).map(|(study, row, _)| format!("{}, {}", study.name(), row.scenario.name()));
+    let header: Vec<String> = ["if".to_owned()].into_iter().chain(names).collect();
+    print::line("What is not known of the study, and how much it would change, against the baseline:");
+    print::table(&header.iter().map(String::as_str).collect::<Vec<_>>(), &rows);
+    Ok(())
+}
+
+/// The rows whose length against the baseline the study printed.
+fn printed(compared: &[(Study, Comparison)]) -> impl Iterator<Item = (Study, &Row, &Comparison)> {
+    let all = compared
+        .iter()
+        .flat_map(|(study, comparison)| comparison.rows.iter().map(move |row| (*study, row, comparison)));
+    all.filter(|(study, row, _)| study.longer(row.scenario).is_some())
+}
 
 /// A time in seconds, and the standard error of its mean: nought if it was simulated, infinite if it was measured once.
 #[derive(Clone, Copy, Debug)]
