@@ -341,6 +341,8 @@ pub enum Blame {
     Task,
     /// It asked for too little memory or time, and more tries were not allowed.
     Resources,
+    /// It asks for more than any node of the site has.
+    TooMuch,
     /// The site or its nodes.
     Site,
 }

@@ -132,6 +132,7 @@ impl<'a> Changes<'a> {
                 let blame = match blame {
                     Blame::Task => "task",
                     Blame::Resources => "resources",
+                    Blame::TooMuch => "too_much",
                     Blame::Site => "site",
                 };
                 self.enter(job, "failed", at)?.blame = Some(blame);

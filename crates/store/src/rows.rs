@@ -99,7 +99,7 @@ pub(crate) struct AttemptRow {
 
 pub(crate) const STATES: [&str; 10] =
     ["waiting", "ready", "submitted", "running", "held", "backoff", "done", "failed", "skipped", "cancelled"];
-pub(crate) const BLAMES: [&str; 3] = ["task", "resources", "site"];
+pub(crate) const BLAMES: [&str; 4] = ["task", "resources", "too_much", "site"];
 
 /// The word as the tables spell it.
 fn known(words: &[&'static str], text: &str) -> Option<&'static str> {

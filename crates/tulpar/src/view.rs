@@ -49,6 +49,7 @@ pub(crate) fn blame_words(blame: Blame) -> &'static str {
     match blame {
         Blame::Task => "the task itself: its program, its inputs, or what the workflow says about it",
         Blame::Resources => "its resources: it asked for too little, and more tries are not allowed",
+        Blame::TooMuch => "its resources: it asks for more than any node here has",
         Blame::Site => "the site: its nodes, its network or its disk",
     }
 }

@@ -69,7 +69,7 @@ impl Engine {
                 let never = |request: &Request| !self.nodes.could_ever_run(request);
                 if self.live.is_empty() && self.ready.wants(class).ways.iter().all(never) {
                     // Waiting would last for ever: nothing runs, and all of the site is not enough.
-                    self.record(now, Event::Failed { job: first, blame: Blame::Resources }, step);
+                    self.record(now, Event::Failed { job: first, blame: Blame::TooMuch }, step);
                     candidates.extend(self.candidate(class));
                 } else {
                     if !self.has_no_room(class) {

@@ -82,7 +82,6 @@ pub(crate) fn executable(
             catalogue.site(other).and_then(|site| site.storage.as_ref()).map(|store| url_of(store, Operation::Put))
         }
     };
-    let most = catalogue.sites.iter().flat_map(|site| &site.nodes).map(|node| node.capacity.milli_cpus).max();
     let places = Places {
         staging,
         output,
@@ -91,7 +90,7 @@ pub(crate) fn executable(
         images: images(unfolded.plan(), project.root()),
         bypass: options.bypass,
         images_once: options.images == ImageTransfer::OnceANode,
-        cluster_milli_cpus: if options.parallel_clusters { most.unwrap_or(1000) } else { 0 },
+        parallel_clusters: options.parallel_clusters,
         known,
         trials,
     };

@@ -318,6 +318,7 @@ fn failed(model: &Model, filter: &str) -> Vec<Row> {
             let blame = match failing.blame {
                 Some(Blame::Task) => "the task",
                 Some(Blame::Resources) => "resources",
+                Some(Blame::TooMuch) => "too large",
                 Some(Blame::Site) => "the site",
                 None => "",
             };

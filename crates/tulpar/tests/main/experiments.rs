@@ -37,6 +37,13 @@ fn the_published_scenarios_have_the_orderings_of_the_study() {
 }
 
 #[test]
+fn a_cluster_asks_for_no_more_than_its_nodes_have_though_this_machine_has_more() {
+    let tasks = "  a: {out: {o: o.txt}, run: 'echo > {o}'}\n  b: {out: {p: p.txt}, run: 'echo > {p}'}\n";
+    let scene = Scene::new(&format!("workflow: wide\ntasks:\n{tasks}"));
+    scene.tulpar("experiment scenarios workflow.yaml --cpus 1 --repeat 1 --latency 1ms").done();
+}
+
+#[test]
 fn a_workflow_is_run_in_every_scenario_and_all_runs_are_reported() {
     let scene = Scene::new(
         "workflow: small

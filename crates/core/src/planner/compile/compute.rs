@@ -4,6 +4,7 @@ use super::sources::{From, Needs, gathered};
 use super::{Compiler, JobId, Origin, SiteId};
 use crate::planner::abstraction::TaskId;
 use crate::resources::Request;
+use crate::site::Site;
 use crate::workflow::planned::{Cluster, Member, MemberInput, MemberSource, Planned, SentImage, Work};
 use crate::workflow::{
     Axis, AxisValues, Caching, Environment, FileSource, Output, Run, Settings, Span, Task, Template, Tolerance,
@@ -223,7 +224,9 @@ impl Compiler<'_> {
             outputs.iter_mut().for_each(|output| output.temporary = true);
         }
         let (inputs, _) = gathered(wanted);
-        let mut settings = together(&members, self.places.cluster_milli_cpus);
+        let parallel = self.places.parallel_clusters;
+        let most_milli_cpus = if parallel { self.largest_node(self.layout.job(job).site) } else { 0 };
+        let mut settings = together(&members, most_milli_cpus);
         // Its tasks are remembered one by one, and were looked for one by one when the plan was made.
         if settings.cache == Caching::On {
             settings.cache = Caching::Keep;
@@ -231,9 +234,9 @@ impl Compiler<'_> {
         let containers: BTreeSet<&str> =
             members.iter().filter_map(|member| member.task.settings.environment.container.as_deref()).collect();
         let images = containers.into_iter().filter_map(|name| self.image(job, Some(name), staging)).collect();
-        let parallel = if self.places.cluster_milli_cpus == 0 { 0 } else { settings.request.milli_cpus };
+        let milli_cpus = if parallel { settings.request.milli_cpus } else { 0 };
         let exports = exports.iter().map(|(task, output)| (place[task], *output)).collect();
-        let cluster = Cluster { members, exports, needed, milli_cpus: parallel };
+        let cluster = Cluster { members, exports, needed, milli_cpus };
         let planned = Planned { staging: there, images, ..Planned::new(Work::Cluster(cluster)) };
         Task {
             name: layout.name(self.graph, job),
@@ -247,6 +250,14 @@ impl Compiler<'_> {
             settings: Arc::new(settings),
             span: Span::default(),
         }
+    }
+
+    /// The milli-cores of the largest node of a site; where a site does not tell its nodes, of any site.
+    fn largest_node(&self, site: SiteId) -> u32 {
+        let most = |site: &Site| site.nodes.iter().map(|node| node.capacity.milli_cpus).max();
+        let sites = &self.places.sites;
+        let own = sites.get(self.layout.site(site)).and_then(most);
+        own.or_else(|| sites.values().filter_map(most).max()).unwrap_or(1000)
     }
 
     /// An output of a member as one of the job.

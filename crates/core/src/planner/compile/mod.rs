@@ -65,8 +65,8 @@ pub struct Places {
     pub bypass: bool,
     /// Keep images on the node.
     pub images_once: bool,
-    /// Clusters may run tasks side by side, up to so many milli-cores; 0: in order.
-    pub cluster_milli_cpus: u32,
+    /// Clusters run tasks side by side, as many as a node of their site has cores for; else in order.
+    pub parallel_clusters: bool,
     /// What tasks without a job left when they ran.
     pub known: BTreeMap<TaskId, Arc<[OutputFile]>>,
     /// How many trials the searches have that are one task each in the graph.

@@ -141,6 +141,7 @@ function list(json) {
 export const BLAME = {
   task: 'the task itself: its program, its inputs, or what the workflow says about it',
   resources: 'its resources: it asked for too little, and more tries are not allowed',
+  too_much: 'its resources: it asks for more than any node here has',
   site: 'the site: its nodes, its network or its disk',
 };
 
