@@ -9,6 +9,11 @@ use crate::recording::{Mode, Setting};
 
 const LIBRARY: &str = "libdarshan.so";
 
+/// Where schedulers say the number of a job.
+const SCHEDULERS: [&str; 6] = ["SLURM_JOB_ID", "SLURM_JOBID", "PBS_JOBID", "LSB_JOBID", "COBALT_JOBID", "FLUX_JOB_ID"];
+/// Where this says it.
+const NUMBER: &str = "TULPAR_IO_JOB";
+
 /// Darshan's library.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Darshan {
@@ -71,11 +76,22 @@ impl Darshan {
             ("DARSHAN_ENABLE_NONMPI", "1".into()),
             ("DARSHAN_LOGPATH", folder.to_path_buf().into_os_string()),
         ];
+        // Each process would call itself a job where no scheduler gives a number; ours makes them one.
+        if !SCHEDULERS.iter().chain(&["DARSHAN_JOBID"]).any(|name| std::env::var_os(name).is_some()) {
+            settings.push(("DARSHAN_JOBID", NUMBER.into()));
+            settings.push((NUMBER, number().to_string().into()));
+        }
         if mode == Mode::Trace {
             settings.push(("DXT_ENABLE_IO_TRACE", OsString::from("1")));
         }
         Ok(settings)
     }
+}
+
+/// The number of a job: Darshan takes 31 bits.
+fn number() -> u32 {
+    let moment = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).map_or(1, |time| time.as_micros());
+    ((moment as u32) ^ std::process::id().rotate_left(16)) >> 1 | 1
 }
 
 /// `year/month/day` in local time, without zeros before.

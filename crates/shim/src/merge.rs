@@ -509,7 +509,7 @@ fn job(command: &Command<'_>, summary: &Summary, ranks: usize) -> Job {
     Job {
         // SAFETY: cannot fail.
         uid: i64::from(unsafe { libc::getuid() }),
-        id: i64::from(std::process::id()),
+        id: unique(start),
         processes: ranks.max(1) as i64,
         start_seconds: (start / SECOND) as i64,
         start_nanoseconds: (start % SECOND) as i64,
@@ -520,6 +520,17 @@ fn job(command: &Command<'_>, summary: &Summary, ranks: usize) -> Job {
         mounts: mounts(),
         coarse: false,
     }
+}
+
+/// A number that no other recording has: those of processes repeat, in containers and from node to node. Of 53 bits, so
+/// that every reader of JSON keeps it.
+fn unique(start: u64) -> i64 {
+    let host = std::fs::read("/proc/sys/kernel/hostname").unwrap_or_default();
+    // Fresh keys for every process.
+    let chance = std::hash::BuildHasher::build_hasher(&std::hash::RandomState::new());
+    let mut hasher = chance;
+    std::hash::Hash::hash(&(host, std::process::id(), start), &mut hasher);
+    (std::hash::Hasher::finish(&hasher) >> 11).max(1) as i64
 }
 
 /// What is mounted here, the most specific first: a file belongs to the first that it begins with.

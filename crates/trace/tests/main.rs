@@ -15,6 +15,8 @@ mod darshan_written;
 mod findings;
 #[path = "main/generator.rs"]
 mod generator;
+#[path = "main/grouped.rs"]
+mod grouped;
 #[path = "main/harness.rs"]
 mod harness;
 #[path = "main/judges.rs"]

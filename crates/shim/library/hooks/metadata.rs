@@ -41,8 +41,16 @@ unsafe fn mode(status: *const c_void, at: usize) -> u32 {
     u32::from(unsafe { status.cast::<u8>().add(at).cast::<u16>().read_unaligned() })
 }
 
-unsafe fn asked(folder: c_int, path: *const c_char, mode: u32, result: c_int, start: u64) {
-    if result != 0 || !active() || !is_regular(mode) {
+/// `at`: where in the answer the kind of the file is. A call that failed has no answer, nor perhaps room for one.
+unsafe fn asked(
+    folder: c_int,
+    path: *const c_char,
+    (status, at): (*const c_void, usize),
+    result: c_int,
+    start: u64,
+) {
+    // SAFETY: the call has succeeded where this is read.
+    if result != 0 || !active() || !is_regular(unsafe { mode(status, at) }) {
         return;
     }
     // SAFETY: the call that just succeeded has read the same text.
@@ -82,7 +90,7 @@ hooks! {
     fn stat | stat64 | lstat | lstat64[real](path: *const c_char, status: *mut c_void) -> c_int {
         let start = ticks();
         let result = real(path, status);
-        asked(AT_FDCWD, path, mode(status, MODE_AT), result, start);
+        asked(AT_FDCWD, path, (status, MODE_AT), result, start);
         result
     }
     fn fstat | fstat64[real](number: c_int, status: *mut c_void) -> c_int {
@@ -94,7 +102,7 @@ hooks! {
     fn fstatat | fstatat64[real](folder: c_int, path: *const c_char, status: *mut c_void, flags: c_int) -> c_int {
         let start = ticks();
         let result = real(folder, path, status, flags);
-        asked(folder, path, mode(status, MODE_AT), result, start);
+        asked(folder, path, (status, MODE_AT), result, start);
         result
     }
     // What programs call that were built before glibc 2.33.
@@ -103,7 +111,7 @@ hooks! {
     ) -> c_int {
         let start = ticks();
         let result = real(version, path, status);
-        asked(AT_FDCWD, path, mode(status, MODE_AT), result, start);
+        asked(AT_FDCWD, path, (status, MODE_AT), result, start);
         result
     }
     fn __fxstat | __fxstat64[real](version: c_int, number: c_int, status: *mut c_void) -> c_int {
@@ -117,15 +125,13 @@ hooks! {
     ) -> c_int {
         let start = ticks();
         let result = real(version, folder, path, status, flags);
-        asked(folder, path, mode(status, MODE_AT), result, start);
+        asked(folder, path, (status, MODE_AT), result, start);
         result
     }
     fn statx[real](folder: c_int, path: *const c_char, flags: c_int, mask: u32, status: *mut c_void) -> c_int {
         let start = ticks();
         let result = real(folder, path, flags, mask, status);
-        if result == 0 {
-            asked(folder, path, mode(status, EXTENDED_MODE_AT), result, start);
-        }
+        asked(folder, path, (status, EXTENDED_MODE_AT), result, start);
         result
     }
     fn mmap | mmap64[real](

@@ -189,3 +189,33 @@ fn a_million_small_reads_are_all_there_and_a_trace_has_an_end_that_is_said() {
 pub(crate) fn unindent(source: &str) -> String {
     source.lines().map(|line| line.strip_prefix("        ").unwrap_or(line)).collect::<Vec<_>>().join("\n")
 }
+
+#[test]
+fn questions_with_no_room_for_the_answer_fail_as_they_do_alone() {
+    let source = r#"
+        #define _GNU_SOURCE
+        #include <errno.h>
+        #include <fcntl.h>
+        #include <sys/stat.h>
+        int main() {
+            struct stat *nowhere = 0;
+            __asm__("" : "+r"(nowhere));
+            if (stat("data", nowhere) != -1 || errno != EFAULT) return 1;
+            if (lstat("data", nowhere) != -1 || errno != EFAULT) return 2;
+            if (fstatat(AT_FDCWD, "data", nowhere, 0) != -1 || errno != EFAULT) return 3;
+            return 0;
+        }"#;
+    let Some(recorded) = Place::new().record_c(Mode::Count, source) else { return };
+    assert_eq!(recorded.status.code(), Some(0), "{:?}", recorded.status);
+}
+
+#[test]
+fn every_recording_has_a_number_of_its_own() {
+    let number = || {
+        let place = Place::new();
+        let recorded = place.record(Mode::Count, std::process::Command::new("cat").arg("data"));
+        tulpar_trace::darshan::Log::open(&recorded.log).unwrap().job().id
+    };
+    let (one, other) = (number(), number());
+    assert!(one > 0 && other > 0 && one != other, "{one} {other}");
+}

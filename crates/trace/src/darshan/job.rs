@@ -53,6 +53,11 @@ impl Job {
         self.start_seconds as f64 + self.start_nanoseconds as f64 / 1e9
     }
 
+    /// The process that this one was forked from, where Darshan saw that.
+    pub fn fork_parent(&self) -> Option<i64> {
+        self.metadata.get("fork_parent")?.trim().parse().ok()
+    }
+
     /// By how much the true start may be later than [`Job::start`], in seconds.
     pub fn start_uncertainty(&self) -> f64 {
         if self.coarse { 1.0 } else { 0.0 }
