@@ -79,6 +79,12 @@ impl Union {
         self.pieces().iter().map(|(start, end)| end - start).sum::<f64>() + 0.0
     }
 
+    /// The length of what is settled already.
+    pub(crate) fn settled_length(&self) -> f64 {
+        debug_assert!(self.waiting.is_empty());
+        self.settled.iter().map(|(start, end)| end - start).sum::<f64>() + 0.0
+    }
+
     /// The times that are in both.
     pub fn intersection(&mut self, other: &mut Union) -> Union {
         let (a, b) = (self.pieces(), other.pieces());

@@ -1,12 +1,12 @@
 //! The files of a job with their counters, layer by layer.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 
 use super::layer::Layer;
 use super::pattern::Pattern;
 use super::traced::FileTrace;
 use crate::darshan::Record;
-use crate::darshan::counters::{mpi_io, posix, stdio};
+use crate::darshan::counters::{dfs, mpi_io, posix, stdio};
 
 /// What one layer counted for one file, over all ranks.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
@@ -37,6 +37,7 @@ pub struct FileRow {
     pub posix: Option<Counts>,
     pub mpi_io: Option<Counts>,
     pub stdio: Option<Counts>,
+    pub dfs: Option<Counts>,
     pub traced: Option<Box<FileTrace>>,
     /// Targets over which a Lustre file is striped.
     pub stripes: i64,
@@ -48,35 +49,62 @@ impl FileRow {
             Layer::Posix => self.posix.as_ref(),
             Layer::MpiIo => self.mpi_io.as_ref(),
             Layer::Stdio => self.stdio.as_ref(),
+            Layer::Dfs => self.dfs.as_ref(),
         }
     }
 
-    /// Bytes read and written, each counted once: MPI-IO's pass through POSIX, stdio's do not.
+    /// Bytes read and written, each counted once: MPI-IO's pass through POSIX, those of stdio and DFS do not.
     pub fn bytes(&self) -> (i64, i64) {
         let of = |counts: &Option<Counts>| counts.map_or((0, 0), |counts| (counts.bytes_read, counts.bytes_written));
-        let (mut posix, mpi_io, stdio) = (of(&self.posix), of(&self.mpi_io), of(&self.stdio));
+        let (mut posix, mpi_io, stdio, dfs) = (of(&self.posix), of(&self.mpi_io), of(&self.stdio), of(&self.dfs));
         if let (None, Some(traced)) = (&self.posix, &self.traced) {
             let bytes = |count: u64| i64::try_from(count).unwrap_or(i64::MAX);
             posix = (bytes(traced.bytes_read), bytes(traced.bytes_written));
         }
-        (posix.0.max(mpi_io.0).saturating_add(stdio.0), posix.1.max(mpi_io.1).saturating_add(stdio.1))
+        (
+            posix.0.max(mpi_io.0).saturating_add(stdio.0).saturating_add(dfs.0),
+            posix.1.max(mpi_io.1).saturating_add(stdio.1).saturating_add(dfs.1),
+        )
     }
 }
+
+/// Files that every log may have, and bytes of a log for each further one: a file has its number twice, and numbers are
+/// hashes, which do not compress.
+const ALWAYS: u64 = 1 << 14;
+const BYTES_A_FILE: u64 = 16;
+/// The row of all files beyond that.
+const BEYOND: u64 = u64::MAX;
 
 /// All files, by record number.
 #[derive(Debug, Clone, Default)]
 pub struct FileTable {
-    pub rows: HashMap<u64, FileRow>,
+    pub rows: BTreeMap<u64, FileRow>,
+    /// Rows that there may be.
+    room: u64,
+    /// Records that found no room, and are in one row together.
+    pub(super) beyond: u64,
     /// Rows without a name so far.
     pub(super) fresh: Vec<u64>,
 }
 
 impl FileTable {
-    pub(super) fn row(&mut self, id: u64) -> &mut FileRow {
+    /// A log of so many bytes comes.
+    pub(super) fn make_room(&mut self, bytes: u64) {
+        self.room = self.room.saturating_add(ALWAYS).saturating_add(bytes / BYTES_A_FILE);
+    }
+
+    pub(super) fn row(&mut self, mut id: u64) -> &mut FileRow {
+        let is_full = self.rows.len() as u64 >= self.room;
+        if is_full && !self.rows.contains_key(&id) {
+            (id, self.beyond) = (BEYOND, self.beyond + 1);
+        }
         let fresh = &mut self.fresh;
-        self.rows.entry(id).or_insert_with(|| {
-            fresh.push(id);
-            FileRow::default()
+        self.rows.entry(id).or_insert_with(|| match id {
+            BEYOND if is_full => FileRow { name: Some("(all other files)".to_owned()), ..FileRow::default() },
+            _ => {
+                fresh.push(id);
+                FileRow::default()
+            }
         })
     }
 
@@ -87,6 +115,7 @@ impl FileTable {
             Layer::Posix => row.posix.get_or_insert_default(),
             Layer::MpiIo => row.mpi_io.get_or_insert_default(),
             Layer::Stdio => row.stdio.get_or_insert_default(),
+            Layer::Dfs => row.dfs.get_or_insert_default(),
         };
         counts.extend(&Counts::of(layer, record));
         counts.shared |= record.is_shared();
@@ -167,6 +196,31 @@ impl Counts {
                 small_reads: 0,
                 small_writes: 0,
                 max_offset: integer(stdio::MAX_BYTE_READ).max(integer(stdio::MAX_BYTE_WRITTEN)),
+                processes: 0,
+                shared: false,
+            },
+            Layer::Dfs => Counts {
+                opens: sum(&[dfs::OPENS, dfs::GLOBAL_OPENS]),
+                metadata_calls: sum(&[
+                    dfs::OPENS,
+                    dfs::GLOBAL_OPENS,
+                    dfs::LOOKUPS,
+                    dfs::GET_SIZES,
+                    dfs::PUNCHES,
+                    dfs::REMOVES,
+                    dfs::STATS,
+                ]),
+                bytes_read: integer(dfs::BYTES_READ),
+                bytes_written: integer(dfs::BYTES_WRITTEN),
+                // Calls that do not wait are counted among the others too.
+                reads: pattern(sum(&[dfs::READS, dfs::READXS]), 0, 0),
+                writes: pattern(sum(&[dfs::WRITES, dfs::WRITEXS]), 0, 0),
+                read_time: float(dfs::F_READ_TIME),
+                write_time: float(dfs::F_WRITE_TIME),
+                metadata_time: float(dfs::F_META_TIME),
+                small_reads: small(dfs::SIZE_READ_0_100),
+                small_writes: small(dfs::SIZE_WRITE_0_100),
+                max_offset: 0,
                 processes: 0,
                 shared: false,
             },

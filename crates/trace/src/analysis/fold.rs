@@ -1,7 +1,7 @@
 //! Folds the records of one log into the analysis of its job, as they come.
 
 use super::coverage::Coverage;
-use super::job::{Analysis, MANY_RANKS, Options};
+use super::job::{Analysis, FILE_ROWS, Options};
 use super::kind::{Format, Role};
 use super::layer::Layer;
 use super::traced::FileTrace;
@@ -9,17 +9,12 @@ use crate::darshan::{
     Heatmap, LustreRecord, Member, Module, ModuleEntry, Names, Operation, Record, Segment, Trace, Visitor,
 };
 
-/// Files that have a timeline of their own.
-const FILE_ROWS: usize = 2048;
-
 /// The trace of a rank and a file whose segments are being folded in.
 #[derive(Debug)]
 pub(super) struct Current {
     id: u64,
     role: Role,
     wanted: bool,
-    /// Whether the file has a row in the timeline of files.
-    row: bool,
     limit: usize,
     read: Coverage,
     trace: FileTrace,
@@ -50,6 +45,18 @@ impl<'a> Fold<'a> {
 }
 
 impl Analysis {
+    /// Only the files with the most bytes keep their timelines. Counters come before traces, so that they mostly know.
+    fn thin_files(&mut self) {
+        if self.file_timeline.len() < 2 * FILE_ROWS {
+            return;
+        }
+        let files = &self.files;
+        self.file_timeline.thin(FILE_ROWS, |id| {
+            let (read, written) = files.rows.get(&id.cast_unsigned()).map_or((0, 0), super::FileRow::bytes);
+            read.saturating_add(written)
+        });
+    }
+
     /// What a rank did to a file is known when its trace is over.
     pub(super) fn finish_trace(&mut self) {
         let Some(mut current) = self.current.take().filter(|current| current.wanted) else { return };
@@ -76,8 +83,13 @@ impl Visitor for Fold<'_> {
         if entry.partial && !self.analysis.partial.contains(&entry.module) {
             self.analysis.partial.push(entry.module);
         }
-        Layer::of(entry.module).is_some()
-            || matches!(entry.module, Module::Lustre | Module::Heatmap | Module::Hdf5Dataset)
+        let wanted = Layer::of(entry.module).is_some()
+            || matches!(entry.module, Module::Lustre | Module::Heatmap | Module::Hdf5Dataset);
+        // What HDF5 and the machine say of files is in the layers below, or moves nothing.
+        if !wanted && !matches!(entry.module, Module::Hdf5File | Module::BlueGene) {
+            self.analysis.unread.insert(entry.module);
+        }
+        wanted
     }
 
     fn record(&mut self, record: &Record) {
@@ -91,9 +103,9 @@ impl Visitor for Fold<'_> {
         match layer {
             Layer::Posix => self.analysis.totals.posix(record),
             Layer::MpiIo => self.analysis.totals.mpi_io(record),
-            Layer::Stdio => {}
+            Layer::Stdio | Layer::Dfs => {}
         }
-        let rank = self.member.rank(record.rank);
+        let rank = self.analysis.kept_rank(self.member.rank(record.rank));
         self.analysis.files.add(record, self.member.job.processes);
         self.analysis.performance.entry(layer).or_default().add(layer, record, rank);
     }
@@ -108,10 +120,13 @@ impl Visitor for Fold<'_> {
     fn heatmap(&mut self, record: &Heatmap) {
         let is_posix = self.names.get(record.id).is_some_and(|name| name.ends_with("POSIX") || name.ends_with("STDIO"));
         let width = record.bin_width;
-        if !is_posix || !width.is_finite() || width <= 0.0 || self.options.files.is_some() {
+        let rank = self.member.rank(record.rank);
+        let is_left_out = self.options.ranks.as_ref().is_some_and(|ranks| !ranks.contains(&rank));
+        if !is_posix || !width.is_finite() || width <= 0.0 || self.options.files.is_some() || is_left_out {
             return;
         }
-        let mut row = self.analysis.heat.row(self.member.rank(record.rank).clamp(-1, MANY_RANKS));
+        let rank = self.analysis.kept_rank(rank);
+        let mut row = self.analysis.heat.row(rank);
         for (column, bins) in [(0, &record.read), (1, &record.written)] {
             for (index, bytes) in bins.iter().enumerate().filter(|(_, bytes)| **bytes > 0) {
                 let start = index as f64 * width + self.member.delay;
@@ -124,13 +139,15 @@ impl Visitor for Fold<'_> {
         let Some(layer) = Layer::of(trace.module) else { return };
         self.analysis.finish_trace();
         self.analysis.traced.entry(layer).or_default().begin_trace();
-        let key = trace.id.cast_signed();
-        let timeline = &self.analysis.file_timeline;
+        let rank = self.analysis.kept_rank(self.member.rank(trace.rank));
+        if !self.analysis.hosts.contains_key(&rank) {
+            self.analysis.hosts.insert(rank, trace.host.clone());
+        }
+        self.analysis.thin_files();
         self.analysis.current = Some(Current {
             id: trace.id,
             role: self.names.get(trace.id).map_or(Role::Other, |name| Format::of(name).role()),
             wanted: self.wants_part(trace.id, trace.rank) && layer == Layer::Posix,
-            row: timeline.has(key) || timeline.len() < FILE_ROWS,
             limit: self.analysis.ranges(),
             read: Coverage::default(),
             trace: FileTrace::default(),
@@ -142,7 +159,7 @@ impl Visitor for Fold<'_> {
         if !self.wants_part(trace.id, trace.rank) {
             return;
         }
-        let rank = self.member.rank(trace.rank).clamp(-1, MANY_RANKS);
+        let rank = self.analysis.kept_rank(self.member.rank(trace.rank));
         let analysis = &mut *self.analysis;
         let summary = analysis.traced.entry(layer).or_default();
         let column = usize::from(operation == Operation::Write);
@@ -152,14 +169,15 @@ impl Visitor for Fold<'_> {
             summary.add((rank, Role::Other), operation, segments, delay, |_, _| {});
             return;
         };
+        if let Some(requests) = &mut analysis.requests {
+            requests.add((rank, trace.id, operation == Operation::Write), segments, delay);
+        }
         let mut row = analysis.timeline.row(rank);
-        let mut file_row = current.row.then(|| analysis.file_timeline.row(trace.id.cast_signed()));
+        let mut file_row = analysis.file_timeline.row(trace.id.cast_signed());
         let limit = current.limit;
         summary.add((rank, current.role), operation, segments, delay, |span, segment| {
             row.add(column, span, segment.length as f64);
-            if let Some(row) = &mut file_row {
-                row.add(column, span, segment.length as f64);
-            }
+            file_row.add(column, span, segment.length as f64);
             current.trace.first = current.trace.first.min(span.0);
             current.trace.last = current.trace.last.max(span.1);
             if operation == Operation::Read {

@@ -38,35 +38,31 @@ fn bucket(nanoseconds: f64) -> usize {
     ahead.saturating_sub(1.0f64.to_bits() >> SHIFT).min((STEPS * DOUBLINGS) as u64 - 1) as usize
 }
 
-/// Latencies from a nanosecond to three days.
+/// How numbers from 1 on are spread.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Latencies {
+struct Spread {
     counts: Vec<u64>,
     total: u64,
     least: f64,
     greatest: f64,
 }
 
-impl Default for Latencies {
-    fn default() -> Latencies {
-        Latencies { counts: vec![0; STEPS * DOUBLINGS], total: 0, least: f64::INFINITY, greatest: 0.0 }
+impl Default for Spread {
+    fn default() -> Spread {
+        Spread { counts: vec![0; STEPS * DOUBLINGS], total: 0, least: f64::INFINITY, greatest: 0.0 }
     }
 }
 
-impl Latencies {
-    pub(super) fn add(&mut self, seconds: f64) {
-        self.counts[bucket((seconds * 1e9).max(1.0))] += 1;
+impl Spread {
+    fn add(&mut self, value: f64) {
+        self.counts[bucket(value.max(1.0))] += 1;
         self.total += 1;
-        self.least = self.least.min(seconds);
-        self.greatest = self.greatest.max(seconds);
+        self.least = self.least.min(value);
+        self.greatest = self.greatest.max(value);
     }
 
-    pub fn count(&self) -> u64 {
-        self.total
-    }
-
-    /// The latency that the given share of requests does not exceed, in seconds.
-    pub fn percentile(&self, share: f64) -> Option<f64> {
+    /// The number that the given share does not exceed; `within`: which part of its bucket stands for the bucket.
+    fn percentile(&self, share: f64, within: f64) -> Option<f64> {
         let wanted = ((self.total as f64 * share).ceil() as u64).clamp(1, self.total.max(1));
         let mut seen = 0;
         let bucket = self.counts.iter().position(|count| {
@@ -74,7 +70,50 @@ impl Latencies {
             seen >= wanted
         })?;
         let doubling = ((bucket / STEPS) as f64).exp2();
-        let middle = doubling * (1.0 + ((bucket % STEPS) as f64 + 0.5) / STEPS as f64) / 1e9;
-        (self.total > 0).then(|| middle.clamp(self.least, self.greatest))
+        let value = doubling * (1.0 + ((bucket % STEPS) as f64 + within) / STEPS as f64);
+        (self.total > 0).then(|| value.clamp(self.least, self.greatest))
+    }
+}
+
+/// Latencies from a nanosecond to three days.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Latencies(Spread);
+
+impl Latencies {
+    pub(super) fn add(&mut self, seconds: f64) {
+        self.0.add(seconds * 1e9);
+    }
+
+    pub fn count(&self) -> u64 {
+        self.0.total
+    }
+
+    /// The latency that the given share of requests does not exceed, in seconds.
+    pub fn percentile(&self, share: f64) -> Option<f64> {
+        self.0.percentile(share, 0.5).map(|nanoseconds| nanoseconds / 1e9)
+    }
+}
+
+/// Lengths of requests in bytes.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Lengths(Spread);
+
+impl Lengths {
+    pub(super) fn add(&mut self, length: i64) {
+        self.0.add(length as f64);
+    }
+
+    pub fn least(&self) -> Option<i64> {
+        (self.0.total > 0).then_some(self.0.least as i64)
+    }
+
+    /// The length that half of the requests do not exceed, or up to 6 % less: powers of two, which are what most programs
+    /// ask for, come out as they are.
+    pub fn median(&self) -> Option<i64> {
+        self.0.percentile(0.5, 0.0).map(|length| length as i64)
+    }
+
+    pub fn greatest(&self) -> Option<i64> {
+        (self.0.total > 0).then_some(self.0.greatest as i64)
     }
 }

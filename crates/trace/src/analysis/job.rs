@@ -1,22 +1,26 @@
 //! The whole job: folds its logs into layers, files and times.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::coverage;
 use super::files::FileTable;
 use super::fold::{Current, Fold};
-use super::kind::Role;
 use super::layer::{Layer, LayerSummary};
 use super::performance::Performance;
+use super::requests::Requests;
 use super::timeline::Timeline;
 use super::totals::Totals;
-use crate::darshan::{Damage, JobSet, Log, Member, Module, Mount};
+use crate::darshan::{Damage, Error, JobSet, Log, Member, Module, Mount};
 use crate::interval::Union;
 
 /// Ranks beyond this have no rows of their own: no job has as many, and a hostile log could claim more.
 pub(super) const MANY_RANKS: i64 = 1 << 17;
 
-/// Bins of the timelines of files.
+/// Ranks that every log may have, and bytes of a log for each further one: times and sizes do not compress.
+const RANKS_ALWAYS: u64 = 4096;
+const BYTES_A_RANK: u64 = 16;
+/// Files that have a timeline of their own, and bins of these.
+pub(super) const FILE_ROWS: usize = 1024;
 const FILE_BINS: usize = 256;
 /// Ranges of bytes that are held for all files together.
 const RANGES_IN_ALL: usize = 2 << 20;
@@ -30,6 +34,8 @@ pub struct Options {
     pub ranks: Option<std::collections::BTreeSet<i64>>,
     /// Seconds of a bin of the timeline.
     pub bin: Option<f64>,
+    /// Single requests too, for drawing.
+    pub requests: bool,
 }
 
 /// Time in I/O, as unions: a moment counts once, however many threads, files and layers were in I/O.
@@ -48,8 +54,9 @@ impl IoTime {
         if self.run_time > 0.0 { self.overall / self.run_time } else { 0.0 }
     }
 
-    pub fn mean(&self) -> f64 {
-        self.ranks.values().sum::<f64>() / self.ranks.len().max(1) as f64
+    /// Over at least so many ranks: those that did no I/O are not among [`IoTime::ranks`].
+    pub fn mean(&self, at_least: usize) -> f64 {
+        self.ranks.values().sum::<f64>() / self.ranks.len().max(at_least).max(1) as f64
     }
 
     pub fn slowest(&self) -> Option<(i64, f64)> {
@@ -68,14 +75,23 @@ pub struct Analysis {
     pub performance: BTreeMap<Layer, Performance>,
     pub files: FileTable,
     pub totals: Totals,
-    /// When anybody read (0) or wrote (1) files of a role, as traced.
-    pub roles: BTreeMap<(Role, usize), Union>,
+    /// When anybody wrote checkpoints, as traced.
+    pub checkpoints: Union,
+    /// Where ranks ran, as their traces say.
+    pub hosts: BTreeMap<i64, String>,
+    /// Modules with records that are not looked at.
+    pub unread: BTreeSet<Module>,
+    /// Ranks that are kept apart, and how many may be.
+    ranks: BTreeSet<i64>,
+    ranks_room: u64,
     /// Ranks × time.
     pub timeline: Timeline,
     /// Files × time, of some files; rows are record numbers.
     pub file_timeline: Timeline,
     /// Mounted file systems, longest paths first.
     pub mounts: Vec<Mount>,
+    /// Single requests, thinned, where they were wanted.
+    pub requests: Option<Requests>,
     pub(super) heat: Timeline,
     pub(super) current: Option<Current>,
     /// Modules whose records are incomplete, for want of memory while tracing.
@@ -101,10 +117,18 @@ impl Analysis {
             performance: BTreeMap::new(),
             files: FileTable::default(),
             totals: Totals::default(),
-            roles: BTreeMap::new(),
+            checkpoints: Union::new(),
+            hosts: BTreeMap::new(),
+            unread: BTreeSet::new(),
+            ranks: BTreeSet::new(),
+            ranks_room: 0,
             timeline: Timeline::new(run_time, ranks, options.bin),
-            file_timeline: Timeline::with_bins(run_time, FILE_BINS),
+            file_timeline: match options.bin {
+                Some(_) => Timeline::new(run_time, 1, options.bin),
+                None => Timeline::with_bins(run_time, FILE_BINS),
+            },
             mounts: set.members.first().map(|member| member.job.mounts.clone()).unwrap_or_default(),
+            requests: options.requests.then(|| Requests::new(run_time)),
             heat: Timeline::new(run_time, ranks, options.bin),
             current: None,
             partial: Vec::new(),
@@ -121,11 +145,21 @@ impl Analysis {
             }
         }
         for (layer, summary) in &mut analysis.traced {
-            let roles = summary.finish();
+            let checkpoints = summary.finish();
             // MPI-IO moves its bytes through POSIX: its times are in there.
             if *layer != Layer::MpiIo {
-                analysis.roles = roles;
+                analysis.checkpoints = checkpoints;
             }
+            if summary.nonsense > 0 {
+                let part = format!("{} traced requests of {}", summary.nonsense, layer.name());
+                let error = Error::Nonsense("their times or lengths cannot be");
+                analysis.damage.push(Damage { part, error });
+            }
+        }
+        if analysis.files.beyond > 0 {
+            let part = format!("the files of {} records", analysis.files.beyond);
+            let error = Error::Nonsense("there are more than a log of this size can have: they are one in the tables");
+            analysis.damage.push(Damage { part, error });
         }
         // A heat map has what was not traced; what was traced has it better.
         let is_traced = analysis.traced.contains_key(&Layer::Posix) && !analysis.partial.contains(&Module::DxtPosix);
@@ -140,6 +174,9 @@ impl Analysis {
 
     fn add<R: std::io::Read + std::io::Seek + Send>(&mut self, member: &Member, log: &mut Log<R>, options: &Options) {
         let names = log.take_names();
+        self.damage.extend(log.take_names_damage());
+        self.files.make_room(log.size());
+        self.ranks_room = self.ranks_room.saturating_add(RANKS_ALWAYS).saturating_add(log.size() / BYTES_A_RANK);
         let damage = log.visit(&mut Fold::new(self, member, &names, options));
         self.finish_trace();
         self.damage.extend(damage);
@@ -148,6 +185,19 @@ impl Analysis {
                 row.name = Some(name.to_owned());
             }
         }
+    }
+
+    /// The rank under which something of a rank is kept: those that no honest log has room for are one.
+    pub(super) fn kept_rank(&mut self, rank: i64) -> i64 {
+        let rank = rank.clamp(-1, MANY_RANKS);
+        if self.ranks.contains(&rank) {
+            return rank;
+        }
+        if self.ranks.len() as u64 >= self.ranks_room {
+            return MANY_RANKS;
+        }
+        self.ranks.insert(rank);
+        rank
     }
 
     /// Ranges that a file may hold.
@@ -159,11 +209,20 @@ impl Analysis {
     pub fn io_union(&self) -> Union {
         let mut overall = Union::new();
         for layer in self.traced.values() {
-            overall.extend(&layer.read.times);
-            overall.extend(&layer.write.times);
+            overall.extend(&layer.times);
         }
         overall.settle();
         overall
+    }
+
+    /// When one of these ranks was in a request.
+    pub fn io_union_of(&self, ranks: &[i64]) -> Union {
+        let mut some = Union::new();
+        for layer in self.traced.values() {
+            ranks.iter().filter_map(|rank| layer.ranks.get(rank)).for_each(|union| some.extend(union));
+        }
+        some.settle();
+        some
     }
 
     /// The kind of file system that a path lies on.
@@ -176,18 +235,21 @@ impl Analysis {
 
     /// Time in I/O as traced; `None` where nothing was traced.
     pub fn io_time(&mut self) -> Option<IoTime> {
-        let mut all: BTreeMap<i64, Union> = BTreeMap::new();
-        for layer in self.traced.values_mut() {
-            for (rank, union) in &mut layer.ranks {
-                all.entry(*rank).or_default().extend(union);
+        let mut ranks: BTreeMap<i64, f64> = BTreeMap::new();
+        let overall = match self.traced.len() {
+            // One layer has all: nothing needs to be copied.
+            1 => {
+                let layer = self.traced.values_mut().next()?;
+                ranks.extend(layer.ranks.iter_mut().map(|(rank, union)| (*rank, union.length())));
+                layer.times.length()
             }
-        }
-        let mut overall = self.io_union();
-        if all.is_empty() {
-            return None;
-        }
-        let ranks = all.into_iter().map(|(rank, mut union)| (rank, union.length())).collect();
-        Some(IoTime { overall: overall.length(), ranks, run_time: self.run_time })
+            _ => {
+                let all: BTreeSet<i64> = self.traced.values().flat_map(|layer| layer.ranks.keys().copied()).collect();
+                ranks.extend(all.into_iter().map(|rank| (rank, self.io_union_of(&[rank]).length())));
+                self.io_union().length()
+            }
+        };
+        (!ranks.is_empty()).then_some(IoTime { overall, ranks, run_time: self.run_time })
     }
 
     /// Bytes read and written by the job, each counted once.

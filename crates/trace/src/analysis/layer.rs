@@ -1,8 +1,8 @@
-//! One layer of I/O (POSIX, MPI-IO, STDIO): totals from its counters; sizes, latencies, order and times from its trace.
+//! One layer of I/O (POSIX, MPI-IO, STDIO, DFS): totals from its counters; sizes, latencies, order and times from its trace.
 
 use std::collections::BTreeMap;
 
-use super::histogram::{Latencies, Sizes};
+use super::histogram::{Latencies, Lengths, Sizes};
 use super::kind::Role;
 use super::pattern::{Follower, Pattern};
 use crate::darshan::{Module, Operation, Segment};
@@ -14,14 +14,19 @@ pub enum Layer {
     Posix,
     MpiIo,
     Stdio,
+    /// DAOS' file system, which POSIX does not see.
+    Dfs,
 }
 
 impl Layer {
+    pub const ALL: [Layer; 4] = [Layer::Posix, Layer::MpiIo, Layer::Stdio, Layer::Dfs];
+
     pub fn of(module: Module) -> Option<Layer> {
         match module {
             Module::Posix | Module::DxtPosix => Some(Layer::Posix),
             Module::MpiIo | Module::DxtMpiIo => Some(Layer::MpiIo),
             Module::Stdio => Some(Layer::Stdio),
+            Module::Dfs => Some(Layer::Dfs),
             _ => None,
         }
     }
@@ -35,17 +40,17 @@ pub struct Direction {
     /// Sum of durations, which overlap between threads and ranks.
     pub seconds: f64,
     pub sizes: Sizes,
+    pub lengths: Lengths,
     pub latencies: Latencies,
     pub pattern: Pattern,
-    /// When any rank was in such a request.
-    pub times: Union,
+    /// Seconds in which any rank was in such a request, when all is read.
+    pub busy: f64,
 }
 
 impl Direction {
     /// Bytes a second while anything was under way.
-    pub fn bandwidth(&mut self) -> Option<f64> {
-        let length = self.times.length();
-        (length > 0.0).then(|| self.bytes as f64 / length)
+    pub fn bandwidth(&self) -> Option<f64> {
+        (self.busy > 0.0).then(|| self.bytes as f64 / self.busy)
     }
 }
 
@@ -55,6 +60,8 @@ pub struct LayerSummary {
     pub write: Direction,
     /// When each rank was in a request.
     pub ranks: BTreeMap<i64, Union>,
+    /// When any rank was.
+    pub times: Union,
     /// Segments that are no request: negative lengths, times that are no numbers or run backwards.
     pub nonsense: u64,
     /// When each rank was in a request, by role of the file and direction: every other set of times follows from these.
@@ -92,6 +99,7 @@ impl LayerSummary {
             direction.bytes = direction.bytes.saturating_add(segment.length.cast_unsigned());
             direction.seconds += seconds;
             direction.sizes.add(segment.length, seconds);
+            direction.lengths.add(segment.length);
             direction.latencies.add(seconds);
             follower.follow(&mut direction.pattern, segment.offset, segment.length);
             times.add(start, end);
@@ -99,12 +107,28 @@ impl LayerSummary {
         }
     }
 
-    /// When all is read: the times of ranks, directions and roles, from what was kept apart until now.
-    pub(super) fn finish(&mut self) -> BTreeMap<(Role, usize), Union> {
-        let mut roles: BTreeMap<(Role, usize), Union> = BTreeMap::new();
-        for ((rank, role, operation), mut union) in std::mem::take(&mut self.spans) {
+    /// When all is read: the times of ranks and of all together, from what was kept apart until now. Gives when
+    /// checkpoints were written. Pieces are held twice at most, by rank and over all, as there may be millions.
+    pub(super) fn finish(&mut self) -> Union {
+        let mut checkpoints = Union::new();
+        let spans = std::mem::take(&mut self.spans);
+        for (operation, direction) in [(Operation::Read, &mut self.read), (Operation::Write, &mut self.write)] {
+            let mut times = Union::new();
+            for ((_, role, _), union) in spans.iter().filter(|((_, _, own), _)| *own == operation) {
+                times.extend(union);
+                if (*role, operation) == (Role::Checkpoint, Operation::Write) {
+                    checkpoints.extend(union);
+                }
+            }
+            direction.busy = times.length();
+            if self.times.held() == 0 {
+                self.times = times;
+            } else {
+                self.times.extend(&times);
+            }
+        }
+        for ((rank, _, _), mut union) in spans {
             union.settle();
-            roles.entry((role, usize::from(operation == Operation::Write))).or_default().extend(&union);
             match self.ranks.entry(rank) {
                 std::collections::btree_map::Entry::Vacant(entry) => {
                     entry.insert(union);
@@ -112,11 +136,9 @@ impl LayerSummary {
                 std::collections::btree_map::Entry::Occupied(mut entry) => entry.get_mut().extend(&union),
             }
         }
-        for ((_, column), union) in &mut roles {
-            union.settle();
-            let direction = if *column == 0 { &mut self.read } else { &mut self.write };
-            direction.times.extend(union);
-        }
-        roles
+        self.ranks.values_mut().for_each(Union::settle);
+        self.times.settle();
+        checkpoints.settle();
+        checkpoints
     }
 }

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use super::files::{Counts, FileTable};
 use super::layer::Layer;
 use crate::darshan::Record;
-use crate::darshan::counters::{mpi_io, posix, stdio};
+use crate::darshan::counters::{dfs, mpi_io, posix, stdio};
 
 /// Files of one kind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -47,6 +47,7 @@ impl Performance {
                 Layer::Posix => posix::F_SLOWEST_RANK_TIME,
                 Layer::MpiIo => mpi_io::F_SLOWEST_RANK_TIME,
                 Layer::Stdio => stdio::F_SLOWEST_RANK_TIME,
+                Layer::Dfs => dfs::F_SLOWEST_RANK_TIME,
             };
             self.shared_time += record.floats.get(index).copied().filter(|time| *time > 0.0).unwrap_or(0.0);
             return;

@@ -1,6 +1,7 @@
 //! Bytes over time, per rank, in bins. A request that spans bins is spread over them by time, so that sums stay true.
+//! Memory is bounded, whatever the number of rows turns out to be: bins become wider as rows are added.
 
-/// Bins for all ranks together stay below this.
+/// Bins for all rows together stay below this.
 const BINS_IN_ALL: usize = 2 << 20;
 
 /// Bytes per rank and bin.
@@ -34,15 +35,39 @@ impl Timeline {
         self.rows.len()
     }
 
-    pub(super) fn has(&self, row: i64) -> bool {
-        self.rows.contains_key(&row)
-    }
-
     /// Where the bytes of a rank go.
     pub(super) fn row(&mut self, rank: i64) -> Row<'_> {
+        // The header's number of processes, which the bins were made for, may lie.
+        while self.bins > 1 && self.rows.len() * self.bins >= BINS_IN_ALL && !self.rows.contains_key(&rank) {
+            self.halve();
+        }
         let bins = self.bins;
         let cells = self.rows.entry(rank).or_insert_with(|| vec![[0.0; 2]; bins]);
         Row { bin_width: self.bin_width, cells, bin: 0, from: 0.0, until: 0.0 }
+    }
+
+    /// Two bins become one.
+    fn halve(&mut self) {
+        for row in self.rows.values_mut() {
+            for index in 0..row.len().div_ceil(2) {
+                let pair = [row[2 * index], row.get(2 * index + 1).copied().unwrap_or_default()];
+                row[index] = [pair[0][0] + pair[1][0], pair[0][1] + pair[1][1]];
+            }
+            row.truncate(row.len().div_ceil(2));
+            row.shrink_to_fit();
+        }
+        self.bins = self.bins.div_ceil(2);
+        self.bin_width *= 2.0;
+    }
+
+    /// Leaves the rows that weigh most.
+    pub(super) fn thin(&mut self, most: usize, weight: impl Fn(i64) -> i64) {
+        let mut all: Vec<(std::cmp::Reverse<i64>, i64)> =
+            self.rows.keys().map(|row| (std::cmp::Reverse(weight(*row)), *row)).collect();
+        all.sort_unstable();
+        for (_, row) in all.iter().skip(most) {
+            self.rows.remove(row);
+        }
     }
 
     /// Read and written bytes by bin of each rank.
@@ -101,5 +126,25 @@ impl Row<'_> {
             left -= piece;
         }
         self.cells[last][column] += left;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{BINS_IN_ALL, Timeline};
+
+    #[test]
+    fn rows_that_nobody_announced_make_bins_wider_and_keep_the_bytes() {
+        let mut timeline = Timeline::new(100.0, 1, Some(0.01));
+        assert_eq!(timeline.bins, 10_000);
+        for rank in 0..1000 {
+            timeline.row(rank).add(0, (50.0, 50.001), 7.0);
+        }
+        assert!(timeline.len() * timeline.bins <= BINS_IN_ALL, "{} bins", timeline.bins);
+        let total = timeline.total();
+        assert_eq!(total.iter().map(|cell| cell[0]).sum::<f64>(), 7000.0);
+        let at = total.iter().position(|cell| cell[0] > 0.0).unwrap() as f64 * timeline.bin_width;
+        assert!(at <= 50.0 && at + timeline.bin_width > 50.0, "{at}");
+        assert!(timeline.bins as f64 * timeline.bin_width >= 100.0);
     }
 }

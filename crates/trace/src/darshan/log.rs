@@ -137,6 +137,15 @@ impl<R> Log<R> {
         std::mem::take(&mut self.names)
     }
 
+    pub(crate) fn take_names_damage(&mut self) -> Option<Damage> {
+        self.names_damage.take()
+    }
+
+    /// Bytes of the file.
+    pub fn size(&self) -> u64 {
+        self.size
+    }
+
     /// Why some names are missing, if so.
     pub fn names_damage(&self) -> Option<&Damage> {
         self.names_damage.as_ref()

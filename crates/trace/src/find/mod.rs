@@ -118,9 +118,20 @@ pub fn findings(report: &Report) -> Vec<Finding> {
 
 /// Seconds of the run that better I/O could save at most: what is exposed where that is known, else all time in I/O.
 fn at_stake(report: &Report) -> f64 {
+    let io = report.io.as_ref().map(|io| io.overall);
     match report.pipeline.as_ref().and_then(|pipeline| pipeline.whole) {
-        Some(whole) => whole.exposed,
-        None => report.io.as_ref().map_or(0.0, |io| io.overall),
+        Some(whole) => in_the_run(report, whole.exposed).min(io.unwrap_or(f64::INFINITY)),
+        None => io.unwrap_or(0.0),
+    }
+}
+
+/// Seconds of the run for seconds of the time that profiles cover: the rest, which nobody watched, is taken to be alike.
+fn in_the_run(report: &Report, seconds: f64) -> f64 {
+    match report.pipeline.as_ref().and_then(|pipeline| pipeline.whole) {
+        Some(whole) if whole.seconds > 0.0 && report.job.run_time > whole.seconds => {
+            seconds * report.job.run_time / whole.seconds
+        }
+        _ => seconds,
     }
 }
 

@@ -1,10 +1,10 @@
 //! I/O and compute: what is not hidden, what waits, and how many readers work at once.
 
 use super::words::{bytes, percent, seconds};
-use super::{Finding, Severity, at_stake, named, share_of, stake_share};
+use super::{Finding, Severity, at_stake, in_the_run, named, share_of, stake_share};
 use crate::analysis::{Format, Role};
 use crate::merge::Part;
-use crate::report::Report;
+use crate::report::{Burst, Report};
 
 fn whole(report: &Report) -> Option<Part> {
     report.pipeline.as_ref()?.whole.filter(|whole| whole.seconds > 0.0 && whole.io > 0.0)
@@ -37,7 +37,7 @@ pub(super) fn not_overlapped(report: &Report) -> Option<Finding> {
             "the next batch is read only when the one before was computed: devices wait for files, files for devices",
         )
         .because(evidence(&whole))
-        .saving(whole.exposed.min(whole.compute))
+        .saving(in_the_run(report, whole.exposed.min(whole.compute)))
         .by(&PREFETCH)
     })
 }
@@ -52,7 +52,7 @@ pub(super) fn exposed(report: &Report) -> Option<Finding> {
             "reading is slower than computing: prefetching helps only until its buffer is empty",
         )
         .because(evidence(&whole))
-        .saving(whole.exposed)
+        .saving(in_the_run(report, whole.exposed))
         .by(&[
             "more readers at once: num_workers, num_parallel_reads, until the bandwidth no longer grows",
             "fewer bytes: compress, crop or down-sample when the data are written, cast to the type that is trained with",
@@ -62,8 +62,8 @@ pub(super) fn exposed(report: &Report) -> Option<Finding> {
 }
 
 pub(super) fn input_bound(report: &Report) -> Option<Finding> {
-    let share = report.pipeline.as_ref()?.loading_share.filter(|share| *share >= 0.1)?;
-    let steps: f64 = report.pipeline.as_ref()?.steps.iter().map(|step| step.seconds).sum();
+    let pipeline = report.pipeline.as_ref()?;
+    let share = pipeline.loading_share.filter(|share| *share >= 0.1)?;
     let mut finding = Finding::new(
         "IO13",
         if share >= 0.25 { Severity::High } else { Severity::Warning },
@@ -77,12 +77,18 @@ pub(super) fn input_bound(report: &Report) -> Option<Finding> {
         finding = finding
             .because(format!("{} of the time is exposed I/O; the rest of the waiting is preparation", percent(in_io)));
     }
-    Some(finding.saving(share * steps).by(&PREFETCH))
+    Some(finding.saving(in_the_run(report, share * pipeline.steps_seconds)).by(&PREFETCH))
 }
 
 pub(super) fn too_few_readers(report: &Report) -> Option<Finding> {
     let read = &report.layer("POSIX")?.read;
     let in_flight = read.in_flight?;
+    // What ranks of one program do at once says nothing of how many readers each of them has.
+    let in_flight = match report.job.trainers {
+        ..=1 => in_flight,
+        _ => report.layer("POSIX")?.in_flight_of_rank?,
+    };
+    let each = if report.job.trainers > 1 { " by a rank" } else { "" };
     let busiest = report.role(Role::Data)?;
     let matters = stake_share(report) * share_of(report, busiest.read_time) >= 0.1;
     (matters && in_flight < 1.5 && read.requests > 100).then(|| {
@@ -93,7 +99,7 @@ pub(super) fn too_few_readers(report: &Report) -> Option<Finding> {
             "one reader at a time gets the latency of the file system, not its bandwidth",
         )
         .because(format!(
-            "{in_flight:.2} reads under way on average while any is; {}/s",
+            "{in_flight:.2} reads under way{each} on average while any is; {}/s",
             bytes(read.bandwidth.unwrap_or(0.0))
         ))
         .saving(at_stake(report) * share_of(report, busiest.read_time) * 0.5)
@@ -107,8 +113,9 @@ pub(super) fn too_few_readers(report: &Report) -> Option<Finding> {
 pub(super) fn too_many_readers(report: &Report) -> Option<Finding> {
     let read = &report.layer("POSIX")?.read;
     let (in_flight, latency) = (read.in_flight?, read.latency?);
-    let per_process = in_flight / report.job.processes.max(1) as f64;
-    (per_process >= 8.0 && latency.p99 >= 20.0 * latency.p50 && latency.p99 >= 0.05 && read.requests > 1000).then(
+    // Workers of a data loader are processes too: what counts is how many reads each of those causes that train.
+    let each = in_flight / report.job.trainers.max(1) as f64;
+    (each >= 8.0 && latency.p99 >= 20.0 * latency.p50 && latency.p99 >= 0.05 && read.requests > 1000).then(
         || {
             Finding::new(
             "IO15",
@@ -117,7 +124,7 @@ pub(super) fn too_many_readers(report: &Report) -> Option<Finding> {
             "beyond what the file system can do at once, more readers only make each other wait",
         )
         .because(format!(
-            "{per_process:.1} reads under way for each process; latency {} in the middle, {} for the slowest hundredth",
+            "{each:.1} reads under way for each process that trains; latency {} in the middle, {} for the slowest hundredth",
             seconds(latency.p50),
             seconds(latency.p99)
         ))
@@ -129,10 +136,13 @@ pub(super) fn too_many_readers(report: &Report) -> Option<Finding> {
 pub(super) fn checkpoint_stalls(report: &Report) -> Option<Finding> {
     let run = report.job.run_time;
     let group = report.role(Role::Checkpoint).filter(|group| group.bytes_written > 0)?;
-    let traced: f64 = report.checkpoints.iter().map(|burst| burst.end - burst.start).sum();
+    let writing: f64 = report.checkpoints.iter().map(|burst| burst.writing).sum();
     // Without a trace of them (STDIO has none) the time of all writers is known, and mostly there is one.
-    let (time, how) = if traced > 0.0 {
-        let longest = report.checkpoints.iter().map(|burst| burst.end - burst.start).fold(0.0, f64::max);
+    let (time, how) = if writing > 0.0 {
+        // What computes meanwhile does not stand still.
+        let stalled = |burst: &Burst| burst.exposed.unwrap_or(burst.writing);
+        let longest = report.checkpoints.iter().map(stalled).fold(0.0, f64::max);
+        let traced = report.checkpoints.iter().map(stalled).sum();
         (traced, format!("{} times, {} at the longest", report.checkpoints.len(), seconds(longest)))
     } else {
         (group.write_time, "summed over the ranks that write".to_owned())

@@ -31,13 +31,13 @@ pub(super) fn incomplete(report: &Report) -> Option<Finding> {
             "IO17",
             Severity::Warning,
             format!("the trace is incomplete: {}", report.partial.join(", ")),
-            "Darshan keeps a fixed amount of memory for its records, and these modules needed more: all figures are too low",
+            "a fixed amount of room is kept for records, and these modules needed more: all figures are too low",
         )
         .because(format!("{} files and {} logs are known", count(report.files_total as u64), report.job.logs))
         .by(&[
-            "give it more: DARSHAN_MODMEM=64, and MAX_RECORDS 100000 POSIX,DXT_POSIX in the file of DARSHAN_CONFIG_PATH",
+            "give Darshan more: DARSHAN_MODMEM=64, and MAX_RECORDS 100000 POSIX,DXT_POSIX in the file of DARSHAN_CONFIG_PATH",
             "leave out what does not matter: NAME_EXCLUDE .pyc$,^/usr,^/proc * in the same file",
-            "tulpar io record has no such limit",
+            "tulpar io record --trace keeps 4,194,304 requests of each process, and more with TULPAR_IO_SEGMENTS=20000000",
         ])
     })
 }
@@ -178,13 +178,17 @@ pub(super) fn plain_and_remote(report: &Report) -> Option<Finding> {
 
 pub(super) fn read_again(report: &Report) -> Option<Finding> {
     let group = report.role(Role::Data)?;
-    let times = group.times_read.filter(|times| *times >= 1.9)?;
+    // What several ranks read once each is no second epoch: that is another finding.
+    let times = group.times_read? / group.readers_per_byte.unwrap_or(1.0).max(1.0);
+    if times < 1.9 {
+        return None;
+    }
     let matters = stake_share(report) * share_of(report, group.read_time) >= 0.02;
     (matters && group.unique_bytes > 1e6 && group.unique_bytes <= FITS).then(|| {
         Finding::new(
             "IO22",
             if stake_share(report) >= 0.1 { Severity::High } else { Severity::Warning },
-            format!("the same data are read {times:.1} times, and would fit into memory"),
+            format!("the same data are read {times:.1} times by those who read them, and would fit into memory"),
             "after the first epoch nothing new comes from the file system",
         )
         .because(format!(

@@ -51,7 +51,7 @@ pub(super) fn all_read_everything(report: &Report) -> Option<Finding> {
 pub(super) fn imbalance(report: &Report) -> Option<Finding> {
     let run = report.job.run_time;
     let (rank, slowest, other, how) = match &report.io {
-        Some(io) if io.traced && io.ranks.len() >= 2 => {
+        Some(io) if io.traced && io.ranks.len().max(report.job.trainers) >= 2 => {
             let slowest = io.slowest_rank?;
             (slowest.rank, slowest.seconds, io.mean_rank, "on average")
         }

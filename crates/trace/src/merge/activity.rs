@@ -50,11 +50,21 @@ pub struct Step {
     pub end: f64,
 }
 
+/// Who wrote a profile, as far as it says so.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Writer {
+    /// Which of how many ranks.
+    pub rank: Option<(i64, i64)>,
+    pub host: Option<String>,
+    pub process: Option<i64>,
+}
+
 /// One profile.
 #[derive(Debug, Clone)]
 pub struct Activity {
     pub kind: Kind,
     pub clock: Clock,
+    pub writer: Writer,
     /// Devices compute, or the host does where there is no device.
     pub compute: Union,
     /// The program waits for data.
@@ -74,6 +84,7 @@ impl Activity {
         Activity {
             kind,
             clock,
+            writer: Writer::default(),
             compute: Union::new(),
             loading: Union::new(),
             reading: Union::new(),

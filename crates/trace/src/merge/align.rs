@@ -72,10 +72,13 @@ pub fn align(
             return exactly(Method::Clocks, -start, 0.0);
         }
         // Darshan cut the second: the job began later, so that the profile came earlier in it.
-        let found = search(io, &mut signal, (-start - uncertain, -start), run_time);
+        let range = (-start - uncertain, -start);
+        let found = search(io, &mut signal, range, run_time);
+        let sure = found.map_or(0.0, |(shift, likeness)| likeness * distinct_within(io, &mut signal, range, shift));
         return match found {
-            Some((shift, likeness)) if likeness > 0.5 => {
-                Alignment { method: Method::Refined, shift, uncertainty: 0.05, confidence: likeness }
+            // Steps that repeat within the second fit in several places of it, and none of them is better than another.
+            Some((shift, likeness)) if likeness > 0.5 && sure >= LEAST => {
+                Alignment { method: Method::Refined, shift, uncertainty: 0.05, confidence: sure }
             }
             _ => exactly(Method::Clocks, -start - uncertain / 2.0, uncertain / 2.0),
         };
@@ -177,13 +180,46 @@ pub fn correlate(io: &mut Union, signal: &mut Union, run_time: f64) -> Option<Al
     if all[best] <= 0.0 {
         return None;
     }
-    // A peak that another one nearly reaches proves nothing: a quarter of distance is enough to be sure.
-    let distinct = ((all[best] - second) / (0.25 * all[best])).clamp(0.0, 1.0);
+    let distinct = distinct(all[best], second);
     let confidence = all[best].clamp(0.0, 1.0) * distinct;
     let rough = -before + best as f64 * width - (first - width);
     let (shift, _) = search(io, signal, (rough - 1.5 * width, rough + 1.5 * width), run_time).unwrap_or((rough, 0.0));
     let finest = (span / FINE_BINS).max(FINEST);
     Some(Alignment { method: Method::Correlation, shift, uncertainty: 2.0 * finest.min(width), confidence })
+}
+
+/// A peak that another one nearly reaches proves nothing: a quarter of distance is enough to be sure.
+fn distinct(best: f64, second: f64) -> f64 {
+    if best > 0.0 { ((best - second) / (0.25 * best)).clamp(0.0, 1.0) } else { 0.0 }
+}
+
+/// How far the peak at `shift` stands out among those between two shifts.
+fn distinct_within(io: &mut Union, signal: &mut Union, (least, most): (f64, f64), shift: f64) -> f64 {
+    const CANDIDATES: usize = 128;
+    let Some((first, last)) = signal.span() else { return 0.0 };
+    let width = (most - least) / CANDIDATES as f64;
+    let count = (((last - first) / width).ceil() as usize + 2).min(4 * FINE_BINS as usize);
+    let part = bins(signal, first - width, width, count);
+    let (mean, spread) = moments(&part);
+    let values: Vec<f64> = (0..=CANDIDATES)
+        .map(|index| {
+            let whole = bins(io, first - width + least + index as f64 * width, width, count);
+            likeness(&whole, &part, mean, spread)
+        })
+        .collect();
+    // Down both sides of the peak; what rises beyond is another one.
+    let top = (((shift - least) / width).round() as usize).min(CANDIDATES);
+    let near = CANDIDATES / 16;
+    let (mut left, mut right) = (top.saturating_sub(near), (top + near).min(CANDIDATES));
+    while left > 0 && values[left - 1] <= values[left] {
+        left -= 1;
+    }
+    while right < CANDIDATES && values[right + 1] <= values[right] {
+        right += 1;
+    }
+    let best = values[left..=right].iter().copied().fold(0.0, f64::max);
+    let second = values[..left].iter().chain(&values[right + 1..]).copied().fold(0.0, f64::max);
+    distinct(best, second)
 }
 
 /// The best shift between two, finer and finer.

@@ -7,9 +7,12 @@ mod activity;
 mod align;
 mod names;
 mod overlap;
+mod ranks;
 mod sources;
 
-pub use activity::{Activity, Clock, Kind, Step};
+pub use activity::{Activity, Clock, Kind, Step, Writer};
 pub use align::{Alignment, Method, align, correlate};
-pub use overlap::{Part, Pipeline, Source, merge};
+pub(crate) use overlap::is_compared;
+pub use overlap::{Io, Part, Pipeline, Scope, Source, merge};
+pub use ranks::ranks;
 pub use sources::{Found, Unread, read};

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::fs::File;
 use std::path::{Path, PathBuf};
 
-use super::activity::{Activity, Clock, Kind, Step};
+use super::activity::{Activity, Clock, Kind, Step, Writer};
 use super::names::{self, Meaning};
 use crate::collect;
 use crate::profile::chrome::{self, Id};
@@ -50,6 +50,21 @@ fn kind(path: &Path) -> Option<Kind> {
     (name.contains("events.out.tfevents") && !name.ends_with(".json")).then_some(Kind::EventFile)
 }
 
+/// Node and process, where profilers put them into the name: `node_123.1700000000000.pt.trace.json`, `node.xplane.pb`.
+fn writer(path: &Path) -> Writer {
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    let name = name.strip_suffix(".gz").unwrap_or(&name);
+    let number = |text: &str| text.parse::<i64>().ok();
+    if let Some(stem) = name.strip_suffix(".pt.trace.json") {
+        let stem = stem.rsplit_once('.').filter(|(_, time)| number(time).is_some()).map_or(stem, |(stem, _)| stem);
+        let told = stem.rsplit_once('_').and_then(|(host, process)| Some((host.to_owned(), number(process)?)));
+        let (host, process) = told.unzip();
+        return Writer { host, process, ..Writer::default() };
+    }
+    let host = [".trace.json", ".xplane.pb"].iter().find_map(|end| name.strip_suffix(end)).map(str::to_owned);
+    Writer { host, ..Writer::default() }
+}
+
 /// All profiles in files and folders.
 pub fn read(named: &[PathBuf]) -> Result<Found, collect::Error> {
     let what =
@@ -67,6 +82,9 @@ pub fn read(named: &[PathBuf]) -> Result<Found, collect::Error> {
         }
         match read_one(path) {
             Ok(mut activity) => {
+                let told = writer(path);
+                activity.writer.host = told.host;
+                activity.writer.process = told.process;
                 activity.settle();
                 found.push((path.clone(), activity));
             }
@@ -108,12 +126,15 @@ fn from_kineto(mut profile: kineto::Profile) -> Activity {
     }
     let seconds = |(start, end): &(f64, f64)| Step { number: None, start: start / 1e6, end: end / 1e6 };
     activity.steps = profile.steps.iter().map(seconds).collect();
+    activity.writer.rank = profile.rank;
     activity.torn = profile.torn;
     activity
 }
 
-/// TensorFlow's and JAX' traces: processes are devices, and names of processes come anywhere in the file.
+/// TensorFlow's and JAX' traces: processes are devices, and names of processes come anywhere in the file. PyTorch's, under
+/// whatever name a program gave it, shows by its contents.
 fn from_chrome(source: File) -> Result<Activity, crate::profile::Error> {
+    let mut pytorch = kineto::Profile::default();
     let mut devices: HashMap<Id, bool> = HashMap::new();
     let mut lines: HashMap<(Id, Id), bool> = HashMap::new();
     let mut busy: BTreeMap<(Id, Id), crate::interval::Union> = BTreeMap::new();
@@ -129,6 +150,7 @@ fn from_chrome(source: File) -> Result<Activity, crate::profile::Error> {
             }
             _ => {}
         }
+        pytorch.add(event);
         let Some((start, end)) = event.span() else { return };
         let (start, end) = (start / 1e6, end / 1e6);
         match names::host(&event.name) {
@@ -141,6 +163,13 @@ fn from_chrome(source: File) -> Result<Activity, crate::profile::Error> {
             activity.steps.push(Step { number: Some(number), start, end });
         }
     })?;
+    let is_pytorch =
+        ["deviceProperties", "distributedInfo"].iter().any(|key| document.keys.iter().any(|own| own == key))
+            || !pytorch.steps.is_empty();
+    if is_pytorch {
+        pytorch.finish(&document);
+        return Ok(from_kineto(pytorch));
+    }
     for (line, union) in &busy {
         if devices.get(&line.0) == Some(&true) && lines.get(line) != Some(&true) {
             activity.compute.extend(union);

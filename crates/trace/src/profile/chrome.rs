@@ -65,6 +65,8 @@ pub struct Document {
     pub events: u64,
     /// What newer Kineto traces count their times from, in nanoseconds since the epoch.
     pub base: Option<f64>,
+    /// Which of how many ranks wrote it, as Kineto says of distributed training.
+    pub rank: Option<(i64, i64)>,
     /// The file ended too early; what came before was handed on.
     pub torn: bool,
 }
@@ -115,6 +117,14 @@ fn read_into(document: &mut Document, source: impl Read, visit: &mut impl FnMut(
             "baseTimeNanoseconds" => match cutter.value(true)? {
                 Some(text) => {
                     document.base = Some(serde_json::from_slice::<Number>(text)?.0);
+                    true
+                }
+                None => false,
+            },
+            "distributedInfo" => match cutter.value(true)? {
+                Some(text) => {
+                    let told: serde_json::Value = serde_json::from_slice(text)?;
+                    document.rank = told["rank"].as_i64().zip(told["world_size"].as_i64());
                     true
                 }
                 None => false,

@@ -21,6 +21,8 @@ pub struct Profile {
     pub kernels: Union,
     /// Sum over kernels, which may overlap on several streams and devices.
     pub kernel_sum: f64,
+    /// Which of how many ranks wrote it.
+    pub rank: Option<(i64, i64)>,
     pub torn: bool,
 }
 
@@ -28,18 +30,24 @@ impl Profile {
     pub fn read(source: impl Read) -> Result<Profile, Error> {
         let mut profile = Profile::default();
         let document = chrome::read(source, |event| profile.add(event))?;
-        profile.events = document.events;
-        profile.torn = document.torn;
-        if let Some(base) = document.base {
-            profile.shift(base / 1e3);
-        }
-        let by_start = |a: &(f64, f64), b: &(f64, f64)| a.0.total_cmp(&b.0);
-        profile.steps.sort_by(by_start);
-        profile.loading.sort_by(by_start);
+        profile.finish(&document);
         Ok(profile)
     }
 
-    fn add(&mut self, event: &Event) {
+    /// When all events were added.
+    pub(crate) fn finish(&mut self, document: &chrome::Document) {
+        self.events = document.events;
+        self.torn = document.torn;
+        self.rank = document.rank;
+        if let Some(base) = document.base {
+            self.shift(base / 1e3);
+        }
+        let by_start = |a: &(f64, f64), b: &(f64, f64)| a.0.total_cmp(&b.0);
+        self.steps.sort_by(by_start);
+        self.loading.sort_by(by_start);
+    }
+
+    pub(crate) fn add(&mut self, event: &Event) {
         let Some(span) = event.span() else { return };
         match self.categories.get_mut(&event.category) {
             Some(count) => *count += 1,

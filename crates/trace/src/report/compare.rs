@@ -37,7 +37,7 @@ pub struct Comparison {
 
 type Take = fn(&Report) -> Option<f64>;
 
-const FIGURES: [(&str, Unit, Take); 18] = [
+const FIGURES: [(&str, Unit, Take); 19] = [
     ("run time", Unit::Seconds, |report| Some(report.job.run_time)),
     ("processes", Unit::Count, |report| Some(report.job.processes as f64)),
     ("time in I/O", Unit::Seconds, |report| report.io.as_ref().map(|io| io.overall)),
@@ -56,6 +56,7 @@ const FIGURES: [(&str, Unit, Take); 18] = [
         let read = &report.layer("POSIX")?.read;
         (read.requests > 0).then(|| read.bytes as f64 / read.requests as f64)
     }),
+    ("median size of a read", Unit::Bytes, |report| Some(report.layer("POSIX")?.read.median? as f64)),
     ("read bandwidth", Unit::Rate, |report| report.layer("POSIX")?.read.bandwidth),
     ("write bandwidth", Unit::Rate, |report| report.layer("POSIX")?.write.bandwidth),
     ("latency of reads, median", Unit::Seconds, |report| Some(report.layer("POSIX")?.read.latency?.p50)),

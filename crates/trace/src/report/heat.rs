@@ -56,7 +56,7 @@ impl HeatMap {
     }
 
     /// The files with the most traced bytes, in the order of their first access.
-    pub(super) fn of_files(analysis: &Analysis) -> HeatMap {
+    pub(super) fn of_files(analysis: &Analysis, exact: bool) -> HeatMap {
         let timeline = &analysis.file_timeline;
         let mut rows: Vec<(u64, f64, &[[f64; 2]])> = timeline
             .rows()
@@ -65,11 +65,12 @@ impl HeatMap {
         rows.sort_by(|a, b| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0)));
         let all: f64 = rows.iter().map(|row| row.1).sum();
         let shown = rows.iter().take(FILES).take_while(|row| row.1 >= LEAST * all).count();
-        let left_out = rows.len() - shown;
+        let traced = analysis.files.rows.values().filter(|row| row.traced.is_some()).count();
+        let left_out = traced.max(rows.len()) - shown;
         rows.truncate(shown);
         let first = |cells: &[[f64; 2]]| cells.iter().position(|cell| cell[0] + cell[1] > 0.0);
         rows.sort_by_key(|(id, _, cells)| (first(cells), *id));
-        let bins = timeline.bins.min(BINS);
+        let bins = if exact { timeline.bins } else { timeline.bins.min(BINS) };
         let rows = rows
             .into_iter()
             .map(|(id, _, cells)| {

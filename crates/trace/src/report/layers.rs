@@ -3,8 +3,9 @@
 use serde::Serialize;
 
 use crate::analysis::{Analysis, Direction, Latencies, Layer, Sizes};
+use crate::interval::Union;
 
-/// One layer: POSIX, MPI-IO or STDIO. Upper layers move their bytes through lower ones: never add them.
+/// One layer: POSIX, MPI-IO, STDIO or DFS. Upper layers move their bytes through lower ones: never add them.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct LayerReport {
     pub layer: &'static str,
@@ -19,6 +20,8 @@ pub struct LayerReport {
     /// Seconds of the slowest rank, and bytes a second over it, as `darshan-parser --perf` has them.
     pub slowest_time: f64,
     pub bandwidth: Option<f64>,
+    /// Requests of a rank under way while it has any, where they were traced.
+    pub in_flight_of_rank: Option<f64>,
     pub read: DirectionReport,
     pub write: DirectionReport,
 }
@@ -38,6 +41,10 @@ pub struct DirectionReport {
     /// Requests under way while any is: how many readers work at once.
     pub in_flight: Option<f64>,
     pub latency: Option<Percentiles>,
+    /// Bytes of a request.
+    pub least: Option<i64>,
+    pub median: Option<i64>,
+    pub greatest: Option<i64>,
     pub sizes: Vec<Bucket>,
 }
 
@@ -65,16 +72,17 @@ impl Layer {
             Layer::Posix => "POSIX",
             Layer::MpiIo => "MPI-IO",
             Layer::Stdio => "STDIO",
+            Layer::Dfs => "DFS",
         }
     }
 }
 
-pub(super) fn of(analysis: &mut Analysis) -> Vec<LayerReport> {
-    [Layer::Posix, Layer::MpiIo, Layer::Stdio].into_iter().filter_map(|layer| one(analysis, layer)).collect()
+pub(super) fn of(analysis: &Analysis) -> Vec<LayerReport> {
+    Layer::ALL.into_iter().filter_map(|layer| one(analysis, layer)).collect()
 }
 
-fn one(analysis: &mut Analysis, layer: Layer) -> Option<LayerReport> {
-    let mut traced = analysis.traced.get_mut(&layer);
+fn one(analysis: &Analysis, layer: Layer) -> Option<LayerReport> {
+    let traced = analysis.traced.get(&layer);
     let performance = analysis.performance.get(&layer);
     if traced.is_none() && performance.is_none() {
         return None;
@@ -89,8 +97,12 @@ fn one(analysis: &mut Analysis, layer: Layer) -> Option<LayerReport> {
         metadata_time: 0.0,
         slowest_time: performance.map_or(0.0, |performance| performance.time()),
         bandwidth: performance.and_then(|performance| performance.bandwidth()).map(|mib| mib * f64::from(1 << 20)),
-        read: DirectionReport::of(traced.as_mut().map(|summary| &mut summary.read)),
-        write: DirectionReport::of(traced.as_mut().map(|summary| &mut summary.write)),
+        in_flight_of_rank: traced.and_then(|summary| {
+            let alone: f64 = summary.ranks.values().map(Union::settled_length).sum();
+            (alone > 0.0).then(|| (summary.read.seconds + summary.write.seconds) / alone)
+        }),
+        read: DirectionReport::of(traced.map(|summary| &summary.read)),
+        write: DirectionReport::of(traced.map(|summary| &summary.write)),
     };
     let mut counted = (crate::analysis::Pattern::default(), crate::analysis::Pattern::default());
     let mut bytes = (0i64, 0i64);
@@ -114,15 +126,18 @@ fn one(analysis: &mut Analysis, layer: Layer) -> Option<LayerReport> {
 }
 
 impl DirectionReport {
-    fn of(traced: Option<&mut Direction>) -> DirectionReport {
+    fn of(traced: Option<&Direction>) -> DirectionReport {
         let mut empty = DirectionReport::default();
         let Some(direction) = traced else { return empty };
         empty.count(direction.pattern, i64::try_from(direction.bytes).unwrap_or(i64::MAX));
         empty.bandwidth = direction.bandwidth();
-        let length = direction.times.length();
+        let length = direction.busy;
         empty.seconds = Some(length);
         empty.in_flight = (length > 0.0).then(|| direction.seconds / length);
         empty.latency = Percentiles::of(&direction.latencies);
+        empty.least = direction.lengths.least();
+        empty.median = direction.lengths.median();
+        empty.greatest = direction.lengths.greatest();
         empty.sizes = buckets(&direction.sizes);
         empty
     }

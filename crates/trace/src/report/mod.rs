@@ -1,22 +1,25 @@
 //! What is to be said of a job, as plain figures: one structure that the terminal, the page and `--json` all show.
 //! Units are seconds, bytes and bytes a second. Does not print.
 
+mod chrome;
 mod compare;
 mod heat;
 mod layers;
 mod samples;
 mod tables;
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use serde::Serialize;
 
-use crate::analysis::{Analysis, IoTime, Options, Role, Totals};
+use crate::analysis::{Analysis, Counts, IoTime, Layer, Options, Requests, Role, Totals};
 use crate::collect;
 use crate::darshan::JobSet;
 use crate::find::{self, Finding};
 use crate::merge::{self, Pipeline};
 
+pub use chrome::timeline;
 pub use compare::{Comparison, Figure, Unit};
 pub use heat::{HeatMap, HeatRow};
 pub use layers::{Bucket, DirectionReport, LayerReport, Percentiles};
@@ -62,10 +65,15 @@ pub struct Report {
     pub totals: Totals,
     /// What is wrong or good, worst first.
     pub findings: Vec<Finding>,
+    /// Single requests, thinned, where they were wanted.
+    #[serde(skip)]
+    pub requests: Option<Drawn>,
     pub ranks_over_time: HeatMap,
     pub files_over_time: HeatMap,
     /// Modules whose records are incomplete: the program had more files or requests than the tracer was given room for.
     pub partial: Vec<String>,
+    /// Modules of the logs whose records are in none of these figures.
+    pub unread: Vec<String>,
     /// What could not be read.
     pub damage: Vec<String>,
 }
@@ -76,6 +84,9 @@ pub struct JobFacts {
     pub command: String,
     pub logs: usize,
     pub processes: i64,
+    /// Processes that train, as far as that can be told: all of an MPI program; else one for each node, as the others may
+    /// be workers of its data loader.
+    pub trainers: usize,
     /// Seconds since the epoch.
     pub start: f64,
     pub run_time: f64,
@@ -91,6 +102,11 @@ pub struct IoShare {
     pub overall: f64,
     /// Of the run.
     pub share: f64,
+    /// Seconds, summed over ranks and threads, that are not in these times as they are not traced: POSIX metadata calls,
+    /// and all calls of stdio. Zero where the times are from counters, which have them.
+    pub metadata: f64,
+    pub stdio: f64,
+    /// Over all ranks that train.
     pub mean_rank: f64,
     pub slowest_rank: Option<RankTime>,
     pub ranks: Vec<RankTime>,
@@ -102,6 +118,13 @@ pub struct RankTime {
     pub seconds: f64,
 }
 
+/// Requests for drawing, with the names of their files.
+#[derive(Debug, Clone, Default)]
+pub struct Drawn {
+    pub held: Requests,
+    pub names: BTreeMap<u64, String>,
+}
+
 /// Seconds since the start of the job.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
 pub struct Burst {
@@ -109,6 +132,8 @@ pub struct Burst {
     pub end: f64,
     /// Of it really in writes.
     pub writing: f64,
+    /// Of the writing, while nothing computed; `None` where no profile covers it.
+    pub exposed: Option<f64>,
 }
 
 impl Report {
@@ -118,9 +143,28 @@ impl Report {
         let mut report = Report::from(set, &mut analysis, wanted);
         if !wanted.profiles.is_empty() {
             let (activities, unread) = merge::read(&wanted.profiles)?;
-            let start = (report.job.start, report.job.start_uncertainty);
-            let mut io = analysis.io_union();
-            report.pipeline = Some(merge::merge(&mut io, report.job.run_time, start, activities, wanted.shift));
+            let writers: Vec<_> = activities
+                .iter()
+                .filter(|(_, activity)| merge::is_compared(activity.kind))
+                .map(|(_, activity)| activity.writer.clone())
+                .collect();
+            let ranks = merge::ranks(set, &analysis.hosts, report.job.trainers, &writers);
+            let io = merge::Io {
+                all: &mut analysis.io_union(),
+                of_ranks: &|ranks| analysis.io_union_of(ranks),
+                processes: report.job.processes,
+                run_time: report.job.run_time,
+                start: (report.job.start, report.job.start_uncertainty),
+            };
+            let mut pipeline = merge::merge(io, activities, ranks, wanted.shift);
+            let covered = pipeline.span.unwrap_or((0.0, 0.0));
+            for burst in &mut report.checkpoints {
+                if burst.start >= covered.0 && burst.end <= covered.1 {
+                    let mut writes = analysis.checkpoints.within(burst.start, burst.end);
+                    burst.exposed = Some(writes.without(&mut pipeline.compute).length());
+                }
+            }
+            report.pipeline = Some(pipeline);
             report.damage.extend(unread.into_iter().map(|unread| format!("{}: {}", unread.path.display(), unread.why)));
         }
         report.findings = find::findings(&report);
@@ -135,13 +179,14 @@ impl Report {
             command: first.map(|member| member.job.command.trim_end().to_owned()).unwrap_or_default(),
             logs: set.members.len(),
             processes: analysis.processes,
+            trainers: trainers(set, analysis),
             start: set.start(),
             run_time: analysis.run_time,
             start_uncertainty: first.map_or(0.0, |member| member.job.start_uncertainty()),
         };
         let (bytes_read, bytes_written) = analysis.bytes();
         let io = match analysis.io_time() {
-            Some(time) => Some(IoShare::traced(&time)),
+            Some(time) => Some(IoShare::traced(&time, job.trainers, analysis)),
             None => IoShare::counted(analysis),
         };
         let tables = tables::of(analysis, wanted.look);
@@ -161,8 +206,10 @@ impl Report {
             checkpoints: bursts(analysis),
             totals: analysis.totals.clone(),
             findings: Vec::new(),
+            requests: analysis.requests.take().map(|held| drawn(held, analysis)),
             ranks_over_time: HeatMap::of_ranks(&analysis.timeline, wanted.part.bin.is_some()),
-            files_over_time: HeatMap::of_files(analysis),
+            files_over_time: HeatMap::of_files(analysis, wanted.part.bin.is_some()),
+            unread: analysis.unread.iter().map(|module| module.name()).collect(),
             partial: analysis.partial.iter().map(|module| module.name()).collect(),
             damage: analysis.damage.iter().map(ToString::to_string).collect(),
         }
@@ -177,29 +224,54 @@ impl Report {
     }
 }
 
+fn drawn(held: Requests, analysis: &Analysis) -> Drawn {
+    let mut names = BTreeMap::new();
+    for request in &held.held {
+        if let Some(name) = analysis.files.rows.get(&request.file).and_then(|row| row.name.as_ref()) {
+            names.entry(request.file).or_insert_with(|| name.clone());
+        }
+    }
+    Drawn { held, names }
+}
+
 /// Times in which checkpoints were written.
 fn bursts(analysis: &mut Analysis) -> Vec<Burst> {
     let mut bursts: Vec<Burst> = Vec::new();
-    let Some(times) = analysis.roles.get_mut(&(Role::Checkpoint, 1)) else { return bursts };
-    for (start, end) in times.pieces() {
+    for (start, end) in analysis.checkpoints.pieces() {
         match bursts.last_mut() {
             Some(last) if start - last.end < PAUSE => {
                 last.end = *end;
                 last.writing += end - start;
             }
-            _ => bursts.push(Burst { start: *start, end: *end, writing: end - start }),
+            _ => bursts.push(Burst { start: *start, end: *end, writing: end - start, exposed: None }),
         }
     }
     bursts
 }
 
+fn trainers(set: &JobSet, analysis: &Analysis) -> usize {
+    let is_own = |library: &String| library.starts_with("tulpar-");
+    match set.members.as_slice() {
+        // Only MPI makes one log of several processes; our own recorder does too, of whatever they are.
+        [one] if !one.job.metadata.get("lib_ver").is_some_and(is_own) => {
+            usize::try_from(one.job.processes).unwrap_or(1).max(1)
+        }
+        _ => analysis.hosts.values().collect::<std::collections::BTreeSet<_>>().len().max(1),
+    }
+}
+
 impl IoShare {
-    fn traced(time: &IoTime) -> IoShare {
+    fn traced(time: &IoTime, trainers: usize, analysis: &Analysis) -> IoShare {
+        let sum = |layer: Layer, seconds: fn(&Counts) -> f64| -> f64 {
+            analysis.files.rows.values().filter_map(|row| row.layer(layer)).map(seconds).sum()
+        };
         IoShare {
+            metadata: sum(Layer::Posix, |counts| counts.metadata_time),
+            stdio: sum(Layer::Stdio, |counts| counts.read_time + counts.write_time + counts.metadata_time),
             traced: true,
             overall: time.overall,
             share: time.share(),
-            mean_rank: time.mean(),
+            mean_rank: time.mean(trainers),
             slowest_rank: time.slowest().map(|(rank, seconds)| RankTime { rank, seconds }),
             ranks: time.ranks.iter().map(|(rank, seconds)| RankTime { rank: *rank, seconds: *seconds }).collect(),
         }
@@ -213,6 +285,8 @@ impl IoShare {
             traced: false,
             overall: overall.min(analysis.run_time),
             share: if analysis.run_time > 0.0 { (overall / analysis.run_time).min(1.0) } else { 0.0 },
+            metadata: 0.0,
+            stdio: 0.0,
             mean_rank: overall,
             slowest_rank: slowest.map(|(rank, metadata, transfer)| RankTime { rank, seconds: metadata + transfer }),
             ranks: Vec::new(),

@@ -102,11 +102,11 @@ impl FileReport {
     fn of(id: u64, row: &mut FileRow, file_system: Option<&str>) -> FileReport {
         // A log may have a trace without counters.
         let posix = row.posix.or_else(|| row.traced.as_ref().map(|traced| counted(traced)));
-        let all: Vec<Counts> = [posix, row.mpi_io, row.stdio].into_iter().flatten().collect();
+        let all: Vec<Counts> = [posix, row.mpi_io, row.stdio, row.dfs].into_iter().flatten().collect();
         // MPI-IO's requests pass through POSIX: those of POSIX stand for both.
-        let own: Vec<Counts> = match (posix, row.stdio) {
-            (None, None) => all.clone(),
-            (posix, stdio) => posix.into_iter().chain(stdio).collect(),
+        let own: Vec<Counts> = match (posix, row.stdio, row.dfs) {
+            (None, None, None) => all.clone(),
+            (posix, stdio, dfs) => posix.into_iter().chain(stdio).chain(dfs).collect(),
         };
         let sum = |value: fn(&Counts) -> i64| own.iter().fold(0i64, |sum, counts| sum.saturating_add(value(counts)));
         let count = |value: fn(&Counts) -> u64| own.iter().fold(0u64, |sum, counts| sum.saturating_add(value(counts)));
@@ -139,6 +139,14 @@ impl FileReport {
             readers_per_byte: readers,
             stripes: row.stripes,
             samples: None,
+        }
+    }
+
+    /// Its part in training. A file whose name says nothing is data where it is mostly read.
+    pub fn role(&self) -> Role {
+        match self.format.role() {
+            Role::Other if self.bytes_read > self.bytes_written => Role::Data,
+            role => role,
         }
     }
 
@@ -243,12 +251,22 @@ pub(super) fn of(analysis: &mut Analysis, look: bool) -> Tables {
     let mut looker = samples::Looker::new(look);
     let mut folders: BTreeMap<String, Group> = BTreeMap::new();
     let mut firsts: Vec<(f64, String)> = Vec::new();
-    for (id, row) in &mut rows {
+    // The largest come first: what only some files are asked for, and what a group has of its first file, is of these.
+    let mut order: Vec<(i64, u64)> = rows
+        .iter()
+        .map(|(id, row)| {
+            let (read, written) = row.bytes();
+            (read.saturating_add(written), *id)
+        })
+        .collect();
+    order.sort_by(|a, b| b.0.cmp(&a.0).then(a.1.cmp(&b.1)));
+    for (_, id) in &order {
+        let Some(row) = rows.get_mut(id) else { continue };
         let file_system = row.name.as_deref().and_then(|name| analysis.file_system(name)).map(str::to_owned);
         let mut file = FileReport::of(*id, row, file_system.as_deref());
         file.samples = looker.samples(&file.name, file.format);
-        let (format, role) = (file.format, file.format.role());
-        formats.entry(format).or_insert_with(|| Group::new(format.name().to_owned(), role)).add(&file);
+        let (format, role) = (file.format, file.role());
+        formats.entry(format).or_insert_with(|| Group::new(format.name().to_owned(), format.role())).add(&file);
         roles.entry(role).or_insert_with(|| Group::new(role.name().to_owned(), role)).add(&file);
         if !file.name.starts_with('<') {
             let folder = file.name.rsplit_once('/').map_or(String::new(), |(folder, _)| format!("{folder}/"));

@@ -12,6 +12,7 @@ fn quiet() -> Report {
     let mut report = Report::default();
     report.job.run_time = 100.0;
     report.job.processes = 4;
+    report.job.trainers = 4;
     report.io = Some(IoShare {
         traced: true,
         overall: 40.0,
@@ -19,10 +20,12 @@ fn quiet() -> Report {
         mean_rank: 10.0,
         slowest_rank: Some(RankTime { rank: 2, seconds: 11.0 }),
         ranks: (0..4).map(|rank| RankTime { rank, seconds: 10.0 }).collect(),
+        ..IoShare::default()
     });
     report.layers.push(LayerReport {
         layer: "POSIX",
-        read: DirectionReport { in_flight: Some(4.0), ..DirectionReport::default() },
+        in_flight_of_rank: Some(4.0),
+        read: DirectionReport { in_flight: Some(16.0), ..DirectionReport::default() },
         ..LayerReport::default()
     });
     report
@@ -56,15 +59,12 @@ fn posix(mut report: Report, change: impl Fn(&mut LayerReport)) -> Report {
 
 fn beside(mut report: Report, whole: Part, loading_share: Option<f64>) -> Report {
     report.pipeline = Some(Pipeline {
-        sources: Vec::new(),
         whole: Some(whole),
         loading_share,
         steps_total: 1,
+        steps_seconds: whole.seconds,
         steps: vec![whole],
-        epochs: Vec::new(),
-        io: tulpar_trace::interval::Union::new(),
-        compute: tulpar_trace::interval::Union::new(),
-        loading: tulpar_trace::interval::Union::new(),
+        ..Pipeline::default()
     });
     report
 }
@@ -218,7 +218,23 @@ fn steps_that_wait_for_data_are_found() {
     let waiting = |share| beside(quiet(), Part { seconds: 10.0, ..Part::default() }, Some(share));
     let finding = told("IO13", Severity::High, waiting(0.396), waiting(0.01));
     assert_eq!(finding.evidence, ["40 % of the steps' time is waiting for data"]);
-    assert!((finding.gain.unwrap() - 3.96).abs() < 1e-9);
+    // Of ten seconds that were profiled in a hundred that ran.
+    assert!((finding.gain.unwrap() - 39.6).abs() < 1e-9);
+    // Steps that are not listed one by one count too.
+    let mut many = waiting(0.396);
+    many.pipeline.as_mut().unwrap().steps.clear();
+    assert!((find(&many, "IO13").unwrap().gain.unwrap() - 39.6).abs() < 1e-9);
+}
+
+#[test]
+fn a_short_profile_speaks_for_the_whole_run() {
+    // Two of a hundred seconds were profiled, and one of them is exposed I/O.
+    let short = Part { seconds: 2.0, io: 1.2, hidden: 0.2, exposed: 1.0, compute: 0.8, ..Part::default() };
+    let slow = |report| with(report, Format::Hdf5, |group| group.reads = 1 << 20);
+    let finding = find(&beside(slow(quiet()), short, None), "IO01").unwrap();
+    assert_eq!(finding.severity, Severity::High);
+    // Half of the run would be 50 s, but only 40 s are in I/O at all.
+    assert!((finding.gain.unwrap() - 40.0 * (1.0 - 0.05)).abs() < 1e-9, "{:?}", finding.gain);
 }
 
 #[test]
@@ -226,14 +242,24 @@ fn too_few_and_too_many_readers_are_found() {
     let readers = |in_flight, p99| {
         posix(with(quiet(), Format::TfRecord, |_| {}), move |posix| {
             let latency = Some(Percentiles { p50: 0.001, p95: p99, p99, max: p99 });
+            posix.in_flight_of_rank = Some(in_flight / 4.0);
             posix.read =
                 DirectionReport { requests: 10_240, in_flight: Some(in_flight), latency, ..DirectionReport::default() };
         })
     };
-    told("IO14", Severity::Warning, readers(1.0, 0.002), readers(6.0, 0.002));
-    // Four processes.
+    // Four ranks: what they do at once is not what each of them does.
+    told("IO14", Severity::Warning, readers(4.0, 0.002), readers(24.0, 0.002));
     told("IO15", Severity::Warning, readers(64.0, 0.2), readers(64.0, 0.01));
     assert_eq!(find(&readers(16.0, 0.2), "IO15"), None);
+    // One process with 32 workers, each of them a process with one read.
+    let workers = |in_flight| {
+        let mut report = readers(in_flight, 0.2);
+        (report.job.processes, report.job.trainers) = (33, 1);
+        report.layers[0].in_flight_of_rank = Some(1.0);
+        report
+    };
+    told("IO15", Severity::Warning, workers(30.0), workers(4.0));
+    told("IO14", Severity::Warning, workers(1.2), workers(30.0));
 }
 
 #[test]
@@ -241,11 +267,19 @@ fn checkpoints_that_stop_training_are_found() {
     let written = |seconds| {
         let mut report =
             with(quiet(), Format::Checkpoint, |group| (group.bytes_written, group.bytes_read) = (1 << 30, 0));
-        report.checkpoints = vec![Burst { start: 10.0, end: 10.0 + seconds, writing: seconds }; 2];
+        let burst = Burst { start: 10.0, end: 10.0 + seconds, writing: seconds, exposed: None };
+        report.checkpoints = vec![burst; 2];
         report
     };
     let finding = told("IO16", Severity::High, written(8.0), written(1.0));
     assert!((finding.gain.unwrap() - 12.8).abs() < 1e-9);
+    // Pauses between writes are no writing, and what is written while training goes on does not stop it.
+    let mut paused = written(8.0);
+    paused.checkpoints.iter_mut().for_each(|burst| burst.writing = 1.0);
+    assert_eq!(find(&paused, "IO16"), None);
+    let mut beside = written(8.0);
+    beside.checkpoints.iter_mut().for_each(|burst| burst.exposed = Some(0.5));
+    assert_eq!(find(&beside, "IO16"), None);
     // Through stdio nothing is traced: the time that its writers counted.
     let untraced = |time| {
         with(quiet(), Format::Checkpoint, move |group| (group.bytes_written, group.write_time) = (1 << 30, time))
@@ -305,6 +339,9 @@ fn data_that_are_read_again_are_found() {
     let times = |times: f64| with(quiet(), Format::Npy, move |group| group.times_read = Some(times));
     let finding = told("IO22", Severity::High, times(4.0), times(1.0));
     assert!((finding.gain.unwrap() - 30.0).abs() < 1e-9);
+    // Four ranks that read all of it once have read nothing again.
+    let once = with(quiet(), Format::Npy, |group| (group.times_read, group.readers_per_byte) = (Some(4.0), Some(4.0)));
+    assert_eq!(find(&once, "IO22"), None);
     let huge = with(quiet(), Format::Npy, |group| (group.times_read, group.unique_bytes) = (Some(4.0), 1e13));
     assert_eq!(find(&huge, "IO22"), None);
 }

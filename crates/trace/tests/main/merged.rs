@@ -4,8 +4,8 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use tulpar_trace::darshan::JobSet;
-use tulpar_trace::merge::{self, Method};
-use tulpar_trace::report::{Report, Wanted};
+use tulpar_trace::merge::{self, Method, Scope};
+use tulpar_trace::report::{Report, Wanted, timeline};
 
 use crate::generator::Recipe;
 use crate::harness::fixtures;
@@ -42,6 +42,23 @@ impl Job {
         let wanted = Wanted { profiles: vec![profile.to_owned()], shift, ..Wanted::default() };
         Report::of(&JobSet::one(&self.log).unwrap(), &wanted).unwrap()
     }
+}
+
+/// A job of four ranks on these nodes, each of which reads at these times.
+fn ranks(reads: &[(&str, f64, f64)]) -> Job {
+    let folder = tempfile::tempdir().unwrap();
+    let mut recipe = Recipe::new("3.41");
+    let mut bytes = Vec::new();
+    for (rank, (host, start, end)) in reads.iter().enumerate() {
+        let mut trace = recipe.trace((7, rank as i64), false, &[], &[(0, 1000, *start, *end, 0)]);
+        trace[24..88].fill(0);
+        trace[24..24 + host.len()].copy_from_slice(host.as_bytes());
+        bytes.extend(trace);
+    }
+    recipe.modules = vec![(10, 1, bytes)];
+    let log = folder.path().join("job.darshan");
+    std::fs::write(&log, recipe.build()).unwrap();
+    Job { folder, log }
 }
 
 /// A PyTorch profile: names, categories and times in seconds, on a clock that is `base` ahead.
@@ -97,6 +114,78 @@ fn io_compute_and_waiting_add_up_by_step() {
     assert!(close(pipeline.loading_share.unwrap(), 2.5 / 8.0));
     // The run as a whole is in I/O for 14 of 100.5 s, whatever was profiled.
     assert!(close(report.io.unwrap().overall, 14.0));
+}
+
+#[test]
+fn io_of_a_rank_hides_only_behind_the_compute_of_that_rank() {
+    // Rank 0 reads while rank 1 computes, and the other way round: nothing is hidden, though somebody always computes.
+    let job = ranks(&[("a", 0.0, 5.0), ("b", 5.0, 10.0), ("c", 0.0, 5.0), ("d", 5.0, 10.0)]);
+    let of = |rank: i64, compute: (f64, f64)| {
+        let (start, end) = compute;
+        let events = kineto(START, &[("ProfilerStep#1", "user_annotation", 0.0, 10.0), ("gemm", "kernel", start, end)]);
+        format!(r#"{{"distributedInfo":{{"backend":"nccl","rank":{rank},"world_size":4}},"traceEvents":{events}}}"#)
+    };
+    for (rank, compute) in [(0, (5.0, 10.0)), (1, (0.0, 5.0)), (2, (5.0, 10.0)), (3, (0.0, 4.0))] {
+        job.write(&format!("{rank}.pt.trace.json"), &of(rank, compute));
+    }
+    let pipeline = job.report(job.folder.path(), None).pipeline.unwrap();
+    assert_eq!(pipeline.scope, Scope::Ranks);
+    let whole = pipeline.whole.unwrap();
+    assert!(close(whole.io, 5.0) && close(whole.hidden, 0.0) && close(whole.exposed, 5.0), "{whole:?}");
+    let ranks: Vec<_> = pipeline.sources.iter().map(|source| source.ranks.clone().unwrap()).collect();
+    assert_eq!(ranks, [[0], [1], [2], [3]]);
+}
+
+#[test]
+fn profiles_of_nobody_in_particular_are_compared_with_the_whole_job_and_said_to_be() {
+    let job = ranks(&[("a", 0.0, 5.0), ("b", 5.0, 10.0)]);
+    let profile = kineto(START, &[("ProfilerStep#1", "cpu", 0.0, 10.0), ("gemm", "kernel", 0.0, 6.0)]);
+    let pipeline = job.report(&job.write("x.pt.trace.json", &profile), None).pipeline.unwrap();
+    assert_eq!((pipeline.scope, pipeline.sources[0].ranks.clone()), (Scope::Job, None));
+    let whole = pipeline.whole.unwrap();
+    assert!(close(whole.io, 10.0) && close(whole.hidden, 6.0), "{whole:?}");
+}
+
+#[test]
+fn profiles_are_matched_by_their_nodes_where_each_has_one() {
+    use std::collections::BTreeMap;
+    let set = JobSet::one(&ranks(&[("a", 0.0, 1.0)]).log).unwrap();
+    let hosts: BTreeMap<i64, String> =
+        [(0, "n1"), (1, "n1"), (2, "n2")].map(|(rank, host)| (rank, host.to_owned())).into();
+    let writer = |host: &str| merge::Writer { host: Some(host.to_owned()), ..merge::Writer::default() };
+    // A process that trains on each node, and a worker of its data loader.
+    let matched = merge::ranks(&set, &hosts, 2, &[writer("n2.cluster"), writer("n1.cluster")]);
+    assert_eq!(matched, Some(vec![vec![2], vec![0, 1]]));
+    // Two of one node, and one that nobody knows.
+    assert_eq!(merge::ranks(&set, &hosts, 2, &[writer("n1"), writer("n1")]), None);
+    assert_eq!(merge::ranks(&set, &hosts, 2, &[writer("n1"), writer("n9")]), None);
+}
+
+#[test]
+fn a_checkpoint_that_is_written_beside_training_is_told_from_one_that_stops_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut recipe = Recipe::new("3.41");
+    recipe.names = vec![(7, "/out/model.ckpt")];
+    let writes = [(0, 1000, 10.0, 14.0, 0), (1000, 1000, 30.0, 34.0, 0)];
+    recipe.modules = vec![(10, 1, recipe.trace((7, 0), false, &writes, &[]))];
+    let log = folder.path().join("job.darshan");
+    std::fs::write(&log, recipe.build()).unwrap();
+    let job = Job { folder, log };
+    // The first is hidden behind compute; the second stops it for three of its four seconds.
+    let profile =
+        kineto(START, &[("ProfilerStep#1", "cpu", 0.0, 40.0), ("a", "kernel", 0.0, 31.0), ("b", "kernel", 34.0, 40.0)]);
+    let report = job.report(&job.write("a.pt.trace.json", &profile), None);
+    let exposed: Vec<f64> = report.checkpoints.iter().map(|burst| burst.exposed.unwrap()).collect();
+    assert!(close(exposed[0], 0.0) && close(exposed[1], 3.0), "{exposed:?}");
+}
+
+#[test]
+fn a_pytorch_profile_is_known_by_its_contents_too() {
+    let job = job("3.41", &[(1.0, 2.0)]);
+    let profile = kineto(START, &[("ProfilerStep#1", "cpu", 0.0, 4.0), (LOADING, "cpu", 1.0, 2.5)]);
+    let pipeline = job.report(&job.write("trace.json", &profile), None).pipeline.unwrap();
+    assert_eq!((pipeline.sources[0].kind, pipeline.steps_total), (merge::Kind::Kineto, 1));
+    assert!(close(pipeline.loading_share.unwrap(), 1.5 / 4.0));
 }
 
 #[test]
@@ -174,6 +263,14 @@ fn a_log_of_whole_seconds_is_refined_within_its_second() {
     let alignment = &pipeline.sources[0].alignment;
     assert_eq!(alignment.method, Method::Refined);
     assert!((alignment.shift + begun).abs() < 0.01, "{alignment:?}");
+    // Steps that repeat five times in the second fit five times in it.
+    let steady: Vec<(f64, f64)> =
+        (0..400).map(|index| (f64::from(index) * 0.2, f64::from(index) * 0.2 + 0.1)).collect();
+    let periodic = self::job("3.20", &steady);
+    let events: Vec<_> = steady[50..350].iter().map(|(start, end)| (LOADING, "cpu", *start, *end)).collect();
+    let pipeline = periodic.report(&periodic.write("a.pt.trace.json", &kineto(begun, &events)), None).pipeline.unwrap();
+    let alignment = &pipeline.sources[0].alignment;
+    assert_eq!((alignment.method, alignment.uncertainty), (Method::Clocks, 0.5), "{alignment:?}");
     // Steps alone say nothing about I/O: then the second stays uncertain, and is said to be.
     let profile = job.write("b.pt.trace.json", &kineto(begun, &[("ProfilerStep#1", "cpu", 1.0, 2.0)]));
     let pipeline = job.report(&profile, None).pipeline.unwrap();
@@ -265,4 +362,39 @@ fn what_is_no_profile_costs_only_itself() {
     let report = job.report(job.folder.path(), None);
     assert_eq!(report.damage.len(), 1, "{:?}", report.damage);
     assert_eq!(report.pipeline.unwrap().sources.len(), 1);
+}
+
+#[test]
+fn requests_and_steps_are_on_one_clock_in_a_chrome_trace() {
+    let job = job("3.41", &[(10.0, 12.0), (11.0, 15.0)]);
+    let profile = kineto(START, &[("ProfilerStep#1", "cpu", 10.0, 14.0), ("gemm", "kernel", 12.0, 14.0)]);
+    let mut wanted = Wanted { profiles: vec![job.write("a.pt.trace.json", &profile)], ..Wanted::default() };
+    wanted.part.requests = true;
+    let report = Report::of(&JobSet::one(&job.log).unwrap(), &wanted).unwrap();
+    let mut text = Vec::new();
+    timeline(std::slice::from_ref(&report), &mut text).unwrap();
+    let trace: serde_json::Value = serde_json::from_slice(&text).unwrap();
+    let events: Vec<(String, i64, f64, f64)> = trace["traceEvents"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter(|event| event["ph"] == "X")
+        .map(|event| {
+            let number = |key: &str| event[key].as_f64().unwrap();
+            (event["name"].as_str().unwrap().to_owned(), number("tid") as i64, number("ts"), number("dur"))
+        })
+        .collect();
+    let expected = [
+        // They overlap, and so are in two rows.
+        ("read part-0.tfrecord", 0, 10e6, 2e6),
+        ("read part-0.tfrecord", 1, 11e6, 4e6),
+        ("step", 2, 10e6, 4e6),
+        ("compute", 3, 12e6, 2e6),
+    ];
+    assert_eq!(events.len(), expected.len(), "{events:?}");
+    for (event, (name, thread, start, duration)) in events.iter().zip(expected) {
+        assert_eq!((event.0.as_str(), event.1), (name, thread));
+        assert!((event.2 - start).abs() < 1.0 && (event.3 - duration).abs() < 1.0, "{event:?}");
+    }
+    assert_eq!(trace["traceEvents"][1]["args"]["requests"], 1);
 }

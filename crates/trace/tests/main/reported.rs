@@ -1,5 +1,6 @@
 //! What reports say of logs: tables, sharing, order, parts, two jobs side by side; on logs made of literal numbers.
 
+use tulpar_trace::analysis::Role;
 use tulpar_trace::collect;
 use tulpar_trace::darshan::JobSet;
 use tulpar_trace::report::{Comparison, Report, Wanted};
@@ -65,6 +66,55 @@ fn a_part_of_a_job_can_be_asked_for() {
     assert!((map.bin_width - 0.5).abs() < 1e-9);
     let filled: Vec<usize> = (0..201).filter(|bin| map.rows[0].read[*bin] > 0.0).collect();
     assert_eq!(filled, [4, 5]);
+}
+
+#[test]
+fn files_over_time_are_those_with_the_most_bytes_in_the_bins_that_were_asked_for() {
+    // The largest file comes last, after more files than have timelines.
+    let names: Vec<(u64, &'static str)> = vec![(9999, "/data/large.bin")];
+    let small: Reads<'_> = &[(0, 10, 1.0, 2.0, 0)];
+    let mut traces: Vec<(i64, i64, Reads<'_>)> = (1..3000).map(|id| (id, 0, small)).collect();
+    traces.push((9999, 0, &[(0, 1_000_000, 50.0, 50.2, 0)]));
+    let mut wanted = Wanted::default();
+    wanted.part.bin = Some(0.5);
+    let report = report(&log(&names, &traces), &wanted);
+    let map = &report.files_over_time;
+    assert!((map.bin_width - 0.5).abs() < 1e-9 && map.bins() == 201, "{} {}", map.bin_width, map.bins());
+    let row = map.rows.iter().find(|row| row.name == "/data/large.bin").unwrap();
+    assert_eq!(row.read[100], 1_000_000.0);
+    assert_eq!(map.left_out, 3000 - map.rows.len());
+}
+
+#[test]
+fn files_whose_names_say_nothing_are_data_where_they_are_read() {
+    let names = [(7, "/data/tokens.bin"), (8, "/out/state.dat"), (9, "/data/a.npz")];
+    let mut recipe = Recipe::new("3.41");
+    recipe.names = names.to_vec();
+    let read = [(0, 1000, 1.0, 2.0, 0)];
+    let traces = [
+        recipe.trace((7, 0), false, &[], &read),
+        recipe.trace((8, 0), false, &[(0, 5000, 1.0, 2.0, 0)], &read),
+        recipe.trace((9, 0), false, &[], &read),
+    ];
+    recipe.modules = vec![(10, 1, traces.concat())];
+    let file = tempfile::Builder::new().suffix(".darshan").tempfile().unwrap();
+    std::fs::write(file.path(), recipe.build()).unwrap();
+    let report = report(&file, &Wanted::default());
+    let files = |role| report.role(role).map_or(0, |group| group.files);
+    assert_eq!((files(Role::Data), files(Role::Other)), (2, 1));
+}
+
+#[test]
+fn the_same_log_gives_the_same_report() {
+    let Some(folder) = fixtures("darshan") else { return };
+    let mut paths = crate::harness::files(&folder, ".darshan");
+    paths.retain(|path| path.to_string_lossy().contains("sharma6_python"));
+    let text = || {
+        let (sets, _) = JobSet::group(&paths);
+        serde_json::to_string(&Report::of(&sets[0], &Wanted::default()).unwrap()).unwrap()
+    };
+    let first = text();
+    assert!((0..3).all(|_| text() == first));
 }
 
 #[test]
@@ -167,4 +217,22 @@ fn the_cosmic_tagger_is_told_what_vanidl_left_to_people() {
     for code in ["IO01", "IO26"] {
         assert!(codes.contains(&code), "{code} is not in {codes:?}");
     }
+}
+
+#[test]
+fn ranks_that_do_no_io_count_in_the_mean() {
+    // The job has four ranks, of which one reads for 60 of 100.5 s.
+    let file = log(&[(7, "/data/a.npz")], &[(7, 0, &[(0, 1000, 1.0, 61.0, 0)])]);
+    let report = report(&file, &Wanted::default());
+    assert_eq!(report.job.trainers, 4);
+    assert_eq!(report.io.as_ref().unwrap().mean_rank, 15.0);
+    assert!(report.findings.iter().any(|finding| finding.code == "IO26"), "{:?}", report.findings);
+}
+
+#[test]
+fn sizes_of_requests_have_a_least_a_median_and_a_greatest() {
+    let reads: Vec<_> = [100, 4096, 4096, 4096, 1 << 20].map(|length| (0, length, 1.0, 2.0, 0)).to_vec();
+    let report = report(&log(&[(7, "/data/a.npz")], &[(7, 0, &reads)]), &Wanted::default());
+    let read = &report.layer("POSIX").unwrap().read;
+    assert_eq!((read.least, read.median, read.greatest), (Some(100), Some(4096), Some(1 << 20)));
 }
