@@ -11,7 +11,8 @@ use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Instant;
-use tulpar_trace::darshan::{JobSet, Log};
+use tulpar_trace::darshan::write::Writer;
+use tulpar_trace::darshan::{Job, JobSet, Log, Module, Segment};
 use tulpar_trace::report::{Report, Wanted};
 
 /// What a process took.
@@ -94,6 +95,40 @@ fn compare() {
     );
     println!("report / inflating: {:.2} in wall time; {:.0} MB", all.wall / bare.wall, all.memory_mb);
     assert!(all.memory_mb < 200.0, "the memory is not bounded");
+    let apart = show("3,000,000 reads apart on one rank", ours(&apart(folder.path())));
+    assert!(apart.memory_mb < 200.0, "the memory is not bounded where no two requests touch");
+}
+
+/// One rank, one file, and a pause after every read: no time can be joined to another.
+fn apart(folder: &Path) -> PathBuf {
+    let path = folder.join("apart.darshan");
+    let job = Job {
+        uid: 1000,
+        id: 1,
+        processes: 1,
+        start_seconds: 1_700_000_000,
+        start_nanoseconds: 0,
+        end_seconds: 1_700_003_000,
+        end_nanoseconds: 0,
+        metadata: std::collections::BTreeMap::new(),
+        command: "python train.py".to_owned(),
+        mounts: Vec::new(),
+        coarse: false,
+    };
+    let file = std::io::BufWriter::new(std::fs::File::create(&path).expect("a log"));
+    let mut writer = Writer::new(file, &job).expect("a log");
+    writer.names([(7, b"/data/train.h5".to_vec())]).expect("names");
+    writer
+        .module(Module::DxtPosix, 1, |region| {
+            region.trace(7, 0, "node", 0, 3_000_000)?;
+            region.segments((0..3_000_000).map(|index| {
+                let start = f64::from(index) * 1e-3;
+                Segment { offset: i64::from(index) * 4096, length: 4096, start, end: start + 5e-4, thread: 0 }
+            }))
+        })
+        .expect("segments");
+    writer.finish(&[]).expect("a log");
+    path
 }
 
 fn generated(shared: &Path, folder: &Path) -> Option<PathBuf> {

@@ -29,6 +29,10 @@ fn main() {
     ] {
         write("darshan", name, &log(version, big_endian, compression));
     }
+    // A log behind its length, and a profile.
+    let sound = log("3.41", false, 0);
+    let length = u16::try_from(sound.len()).expect("a small log");
+    write("report", "log-and-profile", &[&length.to_le_bytes(), &sound[..], KINETO.as_bytes()].concat());
     // wall_time, step, and a summary with one value.
     let event = b"\x09\0\0\0\0\0\0\xf0?\x10\x05*\x0d\x0a\x0b\x0a\x04loss\x15\0\0\x80?";
     write("tensorboard", "event", event);

@@ -261,7 +261,11 @@ pub(crate) fn entry_of_path(kind: u64, path: &Path) -> u32 {
 
 /// A descriptor was opened by name: only regular files count.
 pub(crate) fn opened(number: i32, path: Option<Path>, kind: u64) -> Option<Entry> {
-    let descriptor = descriptor(number)?;
+    let Some(descriptor) = descriptor(number) else {
+        // What is done with a number beyond the table is not seen: that is said.
+        store::lose(header::CALLS_LOST);
+        return None;
+    };
     note_highest(number);
     descriptor.forget();
     descriptor.position.store(0, Ordering::Relaxed);
@@ -317,7 +321,13 @@ pub(crate) fn resolve(number: i32, kind: u64) -> u32 {
 
 /// `new` leads where `old` leads.
 pub(crate) fn copied(old: i32, new: i32) {
-    let (Some(from), Some(to)) = (descriptor(old), descriptor(new)) else { return };
+    let Some(from) = descriptor(old) else { return };
+    let Some(to) = descriptor(new) else {
+        if !matches!(from.posix.load(Ordering::Relaxed), 0 | IGNORED) {
+            store::lose(header::CALLS_LOST);
+        }
+        return;
+    };
     note_highest(new);
     to.posix.store(from.posix.load(Ordering::Relaxed), Ordering::Relaxed);
     to.stdio.store(from.stdio.load(Ordering::Relaxed), Ordering::Relaxed);

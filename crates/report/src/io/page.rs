@@ -85,6 +85,9 @@ pub(super) fn section(html: &mut String, report: &Report) {
         count(report.files_total as u64)
     );
     table(html, &files(&report.files));
+    if !report.unread.is_empty() {
+        let _ = writeln!(html, "<p class=\"notes\">Not looked at: module {}.</p>", escape(&report.unread.join(", ")));
+    }
     if !report.damage.is_empty() {
         html.push_str("<h2>Not read</h2>\n<ul class=\"notes\">\n");
         for damage in &report.damage {
@@ -104,6 +107,9 @@ fn facts(report: &Report) -> Vec<(&'static str, String)> {
     if let Some(io) = &report.io {
         let how = if io.traced { "" } else { ", from counters" };
         facts.push(("in I/O, any rank", format!("{} of the run ({}{how})", percent(io.share), seconds(io.overall))));
+        if let Some(rest) = text::not_traced(io) {
+            facts.push(("more I/O", rest));
+        }
         if let (Some(slowest), true) = (io.slowest_rank, io.ranks.len() > 1) {
             facts.push((
                 "slowest rank",
@@ -190,6 +196,9 @@ fn beside_compute(html: &mut String, pipeline: &Pipeline) {
             writeln!(html, "<li>{} ({}): {}</li>", escape(name), source.kind.name(), escape(&text::aligned(source)));
     }
     html.push_str("</ul>\n");
+    if let Some(scope) = text::scope(pipeline) {
+        let _ = writeln!(html, "<p class=\"notes\">Figures are {scope}.</p>");
+    }
     if let Some(svg) = lanes::svg(pipeline) {
         html.push_str(&svg);
     }
@@ -249,6 +258,15 @@ fn by_size(html: &mut String, report: &Report) {
     let Some(posix) = report.layer("POSIX").filter(|posix| posix.read.latency.or(posix.write.latency).is_some()) else {
         return;
     };
+    let mut sizes = Table::new(&["bytes of a request", "least", "median", "mean", "greatest"], 1);
+    for (name, direction) in [("reads", &posix.read), ("writes", &posix.write)] {
+        if let (Some(least), Some(median), Some(greatest)) = (direction.least, direction.median, direction.greatest) {
+            let mean = direction.bytes as f64 / direction.requests.max(1) as f64;
+            let all = [least as f64, median as f64, mean, greatest as f64].map(bytes);
+            sizes.rows.push([name.to_owned()].into_iter().chain(all).collect());
+        }
+    }
+    table(html, &sizes);
     let mut latency = Table::new(&["latency", "median", "p95", "p99", "longest"], 1);
     for (name, direction) in [("reads", &posix.read), ("writes", &posix.write)] {
         if let Some(found) = direction.latency {

@@ -60,7 +60,7 @@ impl TaskIo {
 
 /// What stands above the table and below it.
 pub(crate) const TITLE: &str = "I/O of tasks";
-pub(crate) const RULE: &str = "Of tasks whose I/O was traced; in I/O is the time in which anything was read or written, each moment once. `tulpar io \
+pub(crate) const RULE: &str = "Of tasks whose I/O was traced, at most the 200 with the largest logs; in I/O is the time in which anything was read or written, each moment once. `tulpar io \
      report` on the log of a task says more: it lies as io.darshan beside what the attempt printed.";
 
 pub(crate) fn table(rows: &[TaskIo]) -> Option<Table> {

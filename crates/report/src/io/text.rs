@@ -3,8 +3,8 @@
 use std::fmt::Write;
 
 use tulpar_trace::find::{Finding, Severity};
-use tulpar_trace::merge::{Method, Pipeline, Source};
-use tulpar_trace::report::{Comparison, DirectionReport, Figure, Group, LayerReport, Report, Unit};
+use tulpar_trace::merge::{Method, Pipeline, Scope, Source};
+use tulpar_trace::report::{Comparison, DirectionReport, Figure, Group, IoShare, LayerReport, Report, Unit};
 
 use super::words::{brief, bytes, count, rate};
 use crate::words::{NONE, percent, seconds};
@@ -36,6 +36,9 @@ pub fn text(report: &Report) -> String {
         }
     }
     findings(&mut out, &report.findings);
+    if !report.unread.is_empty() {
+        line(&mut out, &format!("not looked at: module {}", report.unread.join(", ")));
+    }
     for damage in &report.damage {
         line(&mut out, &format!("not read: {damage}"));
     }
@@ -46,6 +49,9 @@ fn time(out: &mut String, report: &Report) {
     match &report.io {
         Some(io) if io.traced => {
             line(out, &format!("  in I/O: {} of the run ({})", percent(io.share), seconds(io.overall)));
+            if let Some(rest) = not_traced(io) {
+                line(out, &format!("  {rest}"));
+            }
             if let (Some(slowest), true) = (io.slowest_rank, io.ranks.len() > 1) {
                 let (rank, slow, mean) = (slowest.rank, seconds(slowest.seconds), seconds(io.mean_rank));
                 line(out, &format!("  slowest rank: {rank} with {slow} in I/O; the mean is {mean}"));
@@ -59,8 +65,35 @@ fn time(out: &mut String, report: &Report) {
     }
 }
 
+/// What single requests do not have, where it is worth a line.
+pub(super) fn not_traced(io: &IoShare) -> Option<String> {
+    let rest = [("metadata calls", io.metadata), ("stdio", io.stdio)];
+    let parts: Vec<String> = rest
+        .iter()
+        .filter(|(_, seconds)| *seconds >= 0.01 * io.overall && *seconds > 0.0)
+        .map(|(name, seconds)| format!("{name} ({} over all ranks)", brief(*seconds)))
+        .collect();
+    (!parts.is_empty()).then(|| format!("not in that, as no trace has them: {}", parts.join(", ")))
+}
+
+/// What the figures beside compute are of.
+pub(super) fn scope(pipeline: &Pipeline) -> Option<&'static str> {
+    let several = pipeline.sources.iter().filter(|source| source.ranks.is_some()).count() > 1;
+    match pipeline.scope {
+        Scope::Job if pipeline.whole.is_some() => Some(
+            "of all ranks together, as the profiles do not say of which they are: I/O of one counts as hidden while any \
+             other computes, so that more may be exposed",
+        ),
+        Scope::Ranks if several => Some("by rank, each beside its own profile; the figures are means"),
+        _ => None,
+    }
+}
+
 fn beside_compute(out: &mut String, pipeline: &Pipeline) {
     line(out, "\nI/O beside compute");
+    if let Some(scope) = scope(pipeline) {
+        line(out, &format!("  {scope}"));
+    }
     for source in &pipeline.sources {
         line(out, &format!("  {}: {}", source.kind.name(), aligned(source)));
     }
@@ -142,6 +175,9 @@ fn words(direction: &DirectionReport, ordered: bool) -> String {
     let mut text = format!("{} in {} requests", bytes(direction.bytes as f64), count(direction.requests));
     if direction.requests > 0 {
         let _ = write!(text, " of {} on average", bytes(direction.bytes as f64 / direction.requests as f64));
+    }
+    if let (Some(least), Some(median)) = (direction.least, direction.median) {
+        let _ = write!(text, ", {} median, {} least", bytes(median as f64), bytes(least as f64));
     }
     if ordered && direction.requests > 0 {
         let share = |count: u64| percent(count as f64 / direction.requests as f64);

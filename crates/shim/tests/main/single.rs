@@ -219,3 +219,25 @@ fn every_recording_has_a_number_of_its_own() {
     let (one, other) = (number(), number());
     assert!(one > 0 && other > 0 && one != other, "{one} {other}");
 }
+
+#[test]
+fn descriptors_beyond_the_table_are_counted_as_lost() {
+    let source = r#"
+        #include <fcntl.h>
+        #include <sys/resource.h>
+        #include <unistd.h>
+        int main() {
+            struct rlimit most = {70000, 70000};
+            if (setrlimit(RLIMIT_NOFILE, &most)) return 77;
+            char byte;
+            int in = open("data", O_RDONLY);
+            if (dup2(in, 69000) != 69000) return 1;
+            return read(69000, &byte, 1) == 1 ? 0 : 2;
+        }"#;
+    let Some(recorded) = Place::new().record_c(Mode::Count, source) else { return };
+    if recorded.status.code() == Some(77) {
+        return crate::harness::skipped("so many descriptors are not allowed here");
+    }
+    assert_eq!(recorded.status.code(), Some(0));
+    assert_eq!(recorded.summary.lost, 1);
+}

@@ -27,5 +27,5 @@ pub use pattern::Pattern;
 pub use performance::{Category, Performance};
 pub use requests::{Request, Requests};
 pub use timeline::Timeline;
-pub use totals::{Straggler, Totals};
+pub use totals::{Straggler, Totals, Uneven};
 pub use traced::FileTrace;

@@ -27,6 +27,24 @@ pub struct Totals {
     pub dataset_reads: u64,
     /// The shared POSIX file whose slowest rank lost most against its fastest: record, slowest rank, seconds of both.
     pub straggler: Option<Straggler>,
+    /// POSIX requests to files that all ranks share, and those of at most 1 MiB.
+    pub shared_reads: u64,
+    pub shared_writes: u64,
+    pub shared_small_reads: u64,
+    pub shared_small_writes: u64,
+    /// Seconds in them, over all ranks.
+    pub shared_time: f64,
+    /// The shared POSIX file whose slowest and fastest rank moved the most different amounts.
+    pub uneven: Option<Uneven>,
+    pub uneven_name: Option<String>,
+}
+
+/// Bytes of two ranks.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct Uneven {
+    pub file: u64,
+    pub slowest: u64,
+    pub fastest: u64,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
@@ -53,6 +71,17 @@ impl Totals {
         self.sync_files += u64::from(syncs > 0);
         if record.is_shared() {
             let float = |index: usize| record.floats.get(index).copied().unwrap_or(0.0);
+            let small = |first: usize| (first..first + 5).fold(0u64, |sum, index| sum.saturating_add(integer(index)));
+            self.shared_reads = self.shared_reads.saturating_add(integer(posix::READS));
+            self.shared_writes = self.shared_writes.saturating_add(integer(posix::WRITES));
+            self.shared_small_reads = self.shared_small_reads.saturating_add(small(posix::SIZE_READ_0_100));
+            self.shared_small_writes = self.shared_small_writes.saturating_add(small(posix::SIZE_WRITE_0_100));
+            let time = |index: usize| Some(float(index)).filter(|time| *time > 0.0).unwrap_or(0.0);
+            self.shared_time += time(posix::F_READ_TIME) + time(posix::F_WRITE_TIME);
+            let (slow, fast) = (integer(posix::SLOWEST_RANK_BYTES), integer(posix::FASTEST_RANK_BYTES));
+            if slow.abs_diff(fast) > self.uneven.map_or(0, |known| known.slowest.abs_diff(known.fastest)) {
+                self.uneven = Some(Uneven { file: record.id, slowest: slow, fastest: fast });
+            }
             let (slowest, fastest) = (float(posix::F_SLOWEST_RANK_TIME), float(posix::F_FASTEST_RANK_TIME));
             let rank = record.integers.get(posix::SLOWEST_RANK).copied().unwrap_or(-1);
             let lost = self.straggler.map_or(0.0, |known| known.slowest - known.fastest);

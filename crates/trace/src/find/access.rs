@@ -235,6 +235,81 @@ pub(super) fn random_reads(report: &Report) -> Option<Finding> {
     })
 }
 
+pub(super) fn random_writes(report: &Report) -> Option<Finding> {
+    let writes = &report.layer("POSIX")?.write;
+    let time: f64 = report.roles.iter().map(|group| group.write_time).sum();
+    let files: i64 = report.roles.iter().filter(|group| group.writes > 0).map(|group| group.opens.max(0)).sum();
+    // The first write of a file is counted as random.
+    let scattered = writes.random.saturating_sub(files.cast_unsigned());
+    let share = writes.random as f64 / writes.requests.max(1) as f64;
+    (share > 0.2 && scattered > MANY).then(|| {
+        Finding::new(
+            "IO28",
+            by_stake(report, time, Severity::Warning),
+            "files are written at random places",
+            "blocks that are written in part are read first, and servers cannot gather what does not come in order",
+        )
+        .because(format!("{} of {} writes are at random places", percent(share), count(writes.requests)))
+        .saving(at_stake(report) * share_of(report, time) * 0.3)
+        .by(&[
+            "write records in the order of the file, or append and keep an index",
+            "collect in memory and write whole blocks",
+        ])
+        .on(named(report, |file| file.writes > MANY))
+    })
+}
+
+/// Where the file system's block is known: what begins inside one is read before it is written.
+pub(super) fn not_aligned(report: &Report) -> Option<Finding> {
+    let writes = &report.layer("POSIX")?.write;
+    let all = report.layer("POSIX")?.read.requests.saturating_add(writes.requests);
+    let share = report.totals.file_not_aligned as f64 / all.max(1) as f64;
+    let time: f64 = report.roles.iter().map(|group| group.write_time).sum();
+    // Reads come from memory and from read-ahead; where most requests are reads it is in the note on the kind of work.
+    (share > 0.1 && writes.requests > MANY && writes.requests * 2 > all).then(|| {
+        Finding::new(
+            "IO29",
+            by_stake(report, time, Severity::Warning),
+            "writes begin inside blocks of the file system",
+            "a block that is written in part is read first and locked meanwhile, for others that write beside it too",
+        )
+        .because(format!("{} of requests begin at no multiple of the file system's block", percent(share)))
+        .by(&[
+            "HDF5: H5Pset_alignment, or h5py.File(path, 'w', alignment_threshold=…, alignment_interval=1 << 20)",
+            "on Lustre, let the stripe be a multiple of what one call writes: lfs setstripe -S 4M",
+        ])
+    })
+}
+
+/// Of files that all ranks of an MPI program write or read.
+pub(super) fn small_shared(report: &Report) -> Option<Finding> {
+    let totals = &report.totals;
+    let small = |small: u64, all: u64| small > MANY && small as f64 > 0.1 * all as f64;
+    let reads = small(totals.shared_small_reads, totals.shared_reads);
+    let writes = small(totals.shared_small_writes, totals.shared_writes);
+    (report.job.processes >= 2 && (reads || writes)).then(|| {
+        let mut finding = Finding::new(
+            "IO30",
+            by_stake(report, totals.shared_time, Severity::High),
+            "ranks share files in small pieces",
+            "small requests of many ranks to one file wait for its locks, one after the other",
+        );
+        let word = |word: &str, small: u64, all: u64| {
+            format!("{} of {} {word} of shared files are of at most 1 MiB", count(small), count(all))
+        };
+        if reads {
+            finding = finding.because(word("reads", totals.shared_small_reads, totals.shared_reads));
+        }
+        if writes {
+            finding = finding.because(word("writes", totals.shared_small_writes, totals.shared_writes));
+        }
+        finding.by(&[
+            "let MPI merge them: collective calls, MPI_File_write_all, or h5py with dataset.collective",
+            "or a file for each rank or node, merged afterwards",
+        ])
+    })
+}
+
 pub(super) fn unshuffled(report: &Report) -> Option<Finding> {
     let order = report.files_in_order.filter(|order| *order >= 0.9)?;
     let group = report.role(Role::Data).filter(|group| group.files >= 8)?;

@@ -78,7 +78,7 @@ impl Finding {
 type Rule = fn(&Report) -> Option<Finding>;
 
 /// All rules.
-const RULES: [Rule; 27] = [
+const RULES: [Rule; 31] = [
     places::incomplete,
     overlap::not_overlapped,
     overlap::exposed,
@@ -94,6 +94,9 @@ const RULES: [Rule; 27] = [
     access::small_writes,
     access::random_over_stripes,
     access::random_reads,
+    access::random_writes,
+    access::not_aligned,
+    access::small_shared,
     access::unshuffled,
     access::character,
     places::many_small_files,
@@ -105,6 +108,7 @@ const RULES: [Rule; 27] = [
     places::text_data,
     ranks::all_read_everything,
     ranks::imbalance,
+    ranks::uneven_bytes,
     ranks::independent_mpi_io,
 ];
 

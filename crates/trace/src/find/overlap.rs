@@ -37,7 +37,7 @@ pub(super) fn not_overlapped(report: &Report) -> Option<Finding> {
             "the next batch is read only when the one before was computed: devices wait for files, files for devices",
         )
         .because(evidence(&whole))
-        .saving(in_the_run(report, whole.exposed.min(whole.compute)))
+        .saving(at_stake(report).min(in_the_run(report, whole.compute)))
         .by(&PREFETCH)
     })
 }
@@ -52,7 +52,7 @@ pub(super) fn exposed(report: &Report) -> Option<Finding> {
             "reading is slower than computing: prefetching helps only until its buffer is empty",
         )
         .because(evidence(&whole))
-        .saving(in_the_run(report, whole.exposed))
+        .saving(at_stake(report))
         .by(&[
             "more readers at once: num_workers, num_parallel_reads, until the bandwidth no longer grows",
             "fewer bytes: compress, crop or down-sample when the data are written, cast to the type that is trained with",

@@ -78,6 +78,30 @@ pub(super) fn imbalance(report: &Report) -> Option<Finding> {
     })
 }
 
+/// Bytes, where the times are alike or not known.
+pub(super) fn uneven_bytes(report: &Report) -> Option<Finding> {
+    let uneven = report.totals.uneven.filter(|_| report.job.processes >= 2)?;
+    let name = report.totals.uneven_name.clone();
+    // With many ranks one of them is a small part of the whole: the two are compared with each other.
+    let most = uneven.slowest.max(uneven.fastest);
+    let apart = uneven.slowest.abs_diff(uneven.fastest) as f64 / most.max(1) as f64;
+    (apart > 0.3 && most >= WORTH.cast_unsigned()).then(|| {
+        Finding::new(
+            "IO31",
+            Severity::Note,
+            "ranks move very different amounts of a file that they share",
+            "who moves most is waited for, unless the others have other work meanwhile",
+        )
+        .because(format!(
+            "{} by the slowest rank and {} by the fastest",
+            bytes(uneven.slowest as f64),
+            bytes(uneven.fastest as f64)
+        ))
+        .by(&["give all ranks the same share", "let one rank of each node move the bytes: cb_nodes of MPI-IO"])
+        .on(name.into_iter().collect())
+    })
+}
+
 /// Only for programs that use MPI-IO.
 pub(super) fn independent_mpi_io(report: &Report) -> Option<Finding> {
     let totals = &report.totals;

@@ -204,7 +204,7 @@ impl Report {
             files: tables.files,
             files_in_order: tables.order,
             checkpoints: bursts(analysis),
-            totals: analysis.totals.clone(),
+            totals: Totals { uneven_name: uneven_name(analysis), ..analysis.totals.clone() },
             findings: Vec::new(),
             requests: analysis.requests.take().map(|held| drawn(held, analysis)),
             ranks_over_time: HeatMap::of_ranks(&analysis.timeline, wanted.part.bin.is_some()),
@@ -222,6 +222,10 @@ impl Report {
     pub fn layer(&self, name: &str) -> Option<&LayerReport> {
         self.layers.iter().find(|layer| layer.layer == name)
     }
+}
+
+fn uneven_name(analysis: &Analysis) -> Option<String> {
+    analysis.files.rows.get(&analysis.totals.uneven?.file)?.name.clone()
 }
 
 fn drawn(held: Requests, analysis: &Analysis) -> Drawn {

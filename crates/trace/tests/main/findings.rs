@@ -1,6 +1,6 @@
 //! Every rule of the findings: a report that makes it speak, and the nearest one that does not.
 
-use tulpar_trace::analysis::{Format, Role, Straggler};
+use tulpar_trace::analysis::{Format, Role, Straggler, Uneven};
 use tulpar_trace::find::{Finding, Severity, findings};
 use tulpar_trace::merge::{Part, Pipeline};
 use tulpar_trace::report::{
@@ -406,6 +406,36 @@ fn mpi_io_without_collective_calls_is_found_only_where_it_is_used() {
     };
     told("IO27", Severity::Warning, calls(5000, 0), calls(5000, 10));
     assert_eq!(find(&calls(0, 0), "IO27"), None);
+}
+
+#[test]
+fn writes_at_random_places_and_inside_blocks_are_found() {
+    let writes = |random, not_aligned| {
+        let mut report = posix(quiet(), move |posix| {
+            posix.write = DirectionReport { requests: 10_000, random, ..DirectionReport::default() };
+        });
+        report.totals.file_not_aligned = not_aligned;
+        with(report, Format::Other, |group| (group.writes, group.write_time, group.opens) = (10_000, 40.0, 10))
+    };
+    told("IO28", Severity::Warning, writes(8000, 0), writes(500, 0));
+    told("IO29", Severity::Warning, writes(0, 5000), writes(0, 10));
+}
+
+#[test]
+fn shared_files_in_small_or_uneven_pieces_are_found() {
+    let small = |small| {
+        let mut report = with(quiet(), Format::Hdf5, |_| {});
+        let totals = &mut report.totals;
+        (totals.shared_writes, totals.shared_small_writes, totals.shared_time) = (20_000, small, 40.0);
+        report
+    };
+    told("IO30", Severity::High, small(19_000), small(900));
+    let uneven = |fastest: u64| {
+        let mut report = quiet();
+        report.totals.uneven = Some(Uneven { file: 7, slowest: 1 << 30, fastest });
+        report
+    };
+    told("IO31", Severity::Note, uneven(1 << 20), uneven((1 << 30) - 5));
 }
 
 #[test]

@@ -64,7 +64,7 @@ fn a_log_and_its_profile_are_explained() {
         "  1 process, 1 log, run time 100.0 s\n  in I/O: 5.0 % of the run (5.00 s)\n",
         "  PyTorch profile: aligned by its own clock and the log's\n",
         "of that hidden behind compute 1.00 s, exposed 4.00 s (40.0 % of the time)\n  data pipeline: steps wait for data 40.0 % of their time\n",
-        "\nIO12 high: compute does not hide all of the I/O (may save up to 4.00 s)\n",
+        "\nIO12 high: compute does not hide all of the I/O (may save up to 5.00 s)\n",
         "\n  → more readers at once: num_workers",
     ] {
         assert!(text.contains(line), "{line:?} is not in\n{text}");
@@ -80,6 +80,29 @@ fn a_log_and_its_profile_are_explained() {
         assert!(page.contains(word), "{word} is not in the page");
     }
     assert!(!page.contains("http"), "the page needs something from elsewhere");
+}
+
+#[test]
+fn requests_and_steps_are_written_on_one_clock() {
+    let scene = scene();
+    let said = scene.tulpar("io report job.darshan --profile profiles --timeline both.json").done();
+    assert!(said.out.is_empty() && said.err.contains("wrote"), "{said}");
+    let trace: serde_json::Value = serde_json::from_str(&scene.read("both.json")).unwrap();
+    let names: Vec<(&str, f64)> = trace["traceEvents"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter(|event| event["ph"] == "X")
+        .map(|event| (event["name"].as_str().unwrap(), event["ts"].as_f64().unwrap()))
+        .collect();
+    let expected = [
+        ("read train.h5", 10e6),
+        ("read train.h5", 15e6),
+        ("step", 10e6),
+        ("compute", 14e6),
+        ("waiting for data", 10e6),
+    ];
+    assert_eq!(names, expected);
 }
 
 #[test]

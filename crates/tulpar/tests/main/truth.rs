@@ -4,14 +4,18 @@
 use super::harness::Scene;
 use serde_json::Value;
 
-/// Shares may differ by two points.
-const POINTS: f64 = 0.02;
+/// Times may differ by two parts in a hundred of themselves. What takes hardly any of the run is below what the clocks of
+/// two programs agree on, and may differ by half a point.
+const PART: f64 = 0.02;
+const LEAST: f64 = 0.005;
 
 struct Compared {
     truth: Value,
     report: Value,
     /// Of the data files alone.
     data: Value,
+    /// By how much times may differ.
+    part: f64,
 }
 
 fn number(value: &Value, path: &str) -> f64 {
@@ -29,14 +33,16 @@ fn compared(scene: &Scene, kernel: &str, options: &str) -> Compared {
     let data = scene.path(&format!("d/{kernel}/**"));
     let (report, data) =
         (report(&format!("--profile d/{kernel}.out")), report(&format!("--files '{}'", data.display())));
-    Compared { truth, report, data }
+    // Reads of a microsecond from memory: the recorder itself takes a few parts in a hundred of that.
+    let part = if kernel == "cosmictagger" { 2.0 * PART } else { PART };
+    Compared { truth, report, data, part }
 }
 
 impl Compared {
     #[track_caller]
     fn near(&self, what: &str, reported: f64, truth: f64) {
         assert!(
-            (reported - truth).abs() < POINTS,
+            (reported - truth).abs() < (self.part * truth.abs()).max(LEAST),
             "{what}: reported {reported}, truth {truth}: {:#}",
             self.truth["times"]
         );
@@ -56,8 +62,15 @@ impl Compared {
             self.near(name, whole(reported) / run_time, truth(name) / run_time);
         }
         self.near("waiting", number(&self.report, "/pipeline/loading_share"), truth("wait") / truth("steps"));
-        let overlap = whole("hidden") / whole("io").max(1e-9);
-        assert!((overlap - truth("overlap")).abs() * truth("io_share") < POINTS, "overlap {overlap}");
+        // Hidden over I/O is right where both are; of little I/O it says nothing.
+        if truth("io_share") > 0.05 {
+            let overlap = whole("hidden") / whole("io").max(1e-9);
+            assert!(
+                (overlap - truth("overlap")).abs() < 2.0 * self.part,
+                "overlap {overlap}, truth {}",
+                truth("overlap")
+            );
+        }
         assert_eq!(number(&self.report, "/pipeline/steps_total"), number(&self.truth, "/steps"));
     }
 

@@ -3,11 +3,12 @@
 use crate::failure::{Exit, Failure};
 use crate::print;
 use clap::Args;
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use tulpar_trace::collect;
 use tulpar_trace::darshan::JobSet;
-use tulpar_trace::report::{Comparison, Report, Wanted};
+use tulpar_trace::report::{Comparison, Report, Wanted, timeline};
 
 /// What of a job, and beside which profiles.
 #[derive(Debug, Args)]
@@ -40,6 +41,9 @@ pub(crate) struct IoReportArguments {
     /// Write a page that needs nothing else
     #[arg(long, value_name = "FILE")]
     html: Option<PathBuf>,
+    /// Write requests and steps on one clock as a Chrome trace, for ui.perfetto.dev
+    #[arg(long, value_name = "FILE")]
+    timeline: Option<PathBuf>,
     /// Print everything as JSON: one object a job
     #[arg(long)]
     json: bool,
@@ -66,9 +70,16 @@ pub(crate) fn report(folder: Option<&Path>, arguments: &IoReportArguments) -> Re
         std::fs::write(&path, page).map_err(|source| Failure::Write { path: path.clone(), source })?;
         print::note(&format!("wrote {}", path.display()));
     }
+    if let Some(path) = &arguments.timeline {
+        let path = place(folder, path);
+        let failed = |source| Failure::Write { path: path.clone(), source };
+        let mut file = std::io::BufWriter::new(std::fs::File::create(&path).map_err(failed)?);
+        timeline(&reports, &mut file).and_then(|()| file.flush()).map_err(failed)?;
+        print::note(&format!("wrote {}", path.display()));
+    }
     if arguments.json {
         print::json(&reports);
-    } else if arguments.html.is_none() {
+    } else if arguments.html.is_none() && arguments.timeline.is_none() {
         let texts: Vec<String> = reports.iter().map(tulpar_report::io::text).collect();
         print::bytes(texts.join("\n").as_bytes());
     }
@@ -76,7 +87,8 @@ pub(crate) fn report(folder: Option<&Path>, arguments: &IoReportArguments) -> Re
 }
 
 pub(crate) fn reports(folder: Option<&Path>, arguments: &IoReportArguments) -> Result<Vec<Report>, Failure> {
-    let wanted = wanted(folder, &arguments.part)?;
+    let mut wanted = wanted(folder, &arguments.part)?;
+    wanted.part.requests = arguments.timeline.is_some();
     jobs(folder, &arguments.logs)?
         .iter()
         .map(|set| Report::of(set, &wanted).map_err(|error| usage(&error)))
