@@ -5,6 +5,6 @@ mod front;
 mod importance;
 mod progress;
 
-pub use front::{front, hypervolume};
+pub use front::{front, front_among, hypervolume, spread};
 pub use importance::{Importance, importances};
 pub use progress::{Outlook, Progress, outlook, progress};

@@ -98,6 +98,13 @@ impl History {
         self.ranked.insert(place, rank);
     }
 
+    /// One that failed is under way again.
+    pub(crate) fn reopen(&mut self, number: u32) {
+        self.pending.insert(number);
+        self.ended.retain(|other| *other != number);
+        self.ranked.retain(|rank| rank.number != number);
+    }
+
     pub(crate) fn units(&self, number: u32) -> &[f64] {
         let at = number as usize * self.dimensions;
         &self.units[at..at + self.dimensions]

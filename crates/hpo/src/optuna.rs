@@ -12,6 +12,6 @@ mod recent;
 
 pub use distribution::{value as stored_value, written as stored_domain};
 pub use foreign::{Foreign, requested, running, told};
-pub use journal::{Journal, JournalError, StoredState, StoredTrial};
-pub use projection::{Projection, TRIAL, WRITER, end_of, origin_of};
+pub use journal::{Journal, JournalError, StoredState, StoredTrial, without_odd_numbers};
+pub use projection::{Projection, TRIAL, WRITER, end_of, origin_of, unwritten};
 pub use recent::{Recent, Seen, Times};

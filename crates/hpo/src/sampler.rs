@@ -12,7 +12,7 @@ mod quasi;
 mod tpe;
 
 pub(crate) use gp::filled;
-pub(crate) use nsga::dominates;
+pub(crate) use nsga::{by_front, dominates};
 
 use crate::history::History;
 use crate::random::Stream;
@@ -179,7 +179,16 @@ impl Sampler {
         }
     }
 
-    pub(crate) fn check(&self, objectives: usize) -> Result<(), StudyError> {
+    pub(crate) fn check(&self, objectives: usize, space: &Space) -> Result<(), StudyError> {
+        if let Self::Grid(settings) = self {
+            for parameter in space.parameters() {
+                let values = parameter.domain.cells().unwrap_or(settings.levels);
+                if values > grid::MOST_LEVELS {
+                    let name = parameter.name.clone();
+                    return Err(StudyError::LargeGrid { name, values, most: grid::MOST_LEVELS });
+                }
+            }
+        }
         let wrong = |what, value: f64, must| Err(StudyError::Setting { what, value, must });
         match *self {
             Self::Gp(_) | Self::Cma(_) if objectives > 1 => {
@@ -238,6 +247,7 @@ impl Strategy {
         match self {
             Self::Grid(grid) => grid.begun(trial),
             Self::Tpe(tpe) => tpe.begun(trial),
+            Self::Cma(cma) => cma.begun(trial),
             _ => {}
         }
     }

@@ -160,6 +160,11 @@ impl Space {
         &self.order
     }
 
+    /// Those that decide whether a parameter is active.
+    pub(crate) fn parents(&self, parameter: usize) -> impl Iterator<Item = usize> + '_ {
+        self.when[parameter].iter().map(|(parent, _)| *parent)
+    }
+
     pub(crate) fn domain(&self, parameter: usize) -> &Domain {
         &self.parameters[parameter].domain
     }

@@ -83,6 +83,10 @@ pub enum StudyError {
     PrunerOfSeveral { objectives: usize },
     #[error("the sampler {sampler} knows one objective, not {objectives}; use nsga2, tpe, random, quasi or grid")]
     SamplerOfSeveral { sampler: &'static str, objectives: usize },
+    #[error(
+        "`{name}` has {values} values, too many for a grid (at most {most}); give it a step, or use another sampler"
+    )]
+    LargeGrid { name: String, values: u64, most: u64 },
     #[error("{what} is {value}, but must be {must}")]
     Setting { what: &'static str, value: f64, must: &'static str },
     #[error("starting point {number}: {error}")]
@@ -93,6 +97,8 @@ pub enum StudyError {
     Ended { number: u32, state: State },
     #[error("trial {number} is not paused, so it cannot be resumed")]
     NotPaused { number: u32 },
+    #[error("trial {number} has not failed, so it cannot be run again")]
+    NotFailed { number: u32 },
     #[error("trial {number} gave {given} values for {objectives} objectives")]
     ValueCount { number: u32, given: usize, objectives: usize },
     #[error("the point is not one of this space; was the space changed after the trial was recorded?")]
@@ -201,7 +207,7 @@ impl Study {
                 return Err(StudyError::SameObjective { name: objective.name.clone() });
             }
         }
-        settings.sampler.check(objectives)?;
+        settings.sampler.check(objectives, &settings.space)?;
         settings.pruner.check(objectives)?;
         let starts = settings.starts.iter().enumerate();
         let starts = starts.map(|(number, values)| {
@@ -239,6 +245,10 @@ impl Study {
     /// The parameters of a trial by name.
     pub fn values(&self, number: u32) -> Option<Values> {
         Some(self.settings.space.values(&self.trial(number)?.point))
+    }
+
+    pub(crate) fn history(&self) -> &History {
+        &self.history
     }
 
     /// Trials in the order in which they ended.
@@ -378,6 +388,23 @@ impl Study {
             }
         }
         self.note_end(number);
+        Ok(())
+    }
+
+    /// A trial that failed is run again, by whoever stopped it or found out why it failed. It goes on with what it said.
+    pub fn reopen(&mut self, number: u32) -> Result<(), StudyError> {
+        let trial = self.trials.get_mut(number as usize).ok_or(StudyError::NoTrial { number })?;
+        if trial.state != State::Failed {
+            return Err(StudyError::NotFailed { number });
+        }
+        trial.state = State::Running;
+        trial.reason = None;
+        self.history.reopen(number);
+        // A pruner forgets those that ended without a result. No sampler learns from what failed, so none has to forget it.
+        let direction = self.settings.objectives[0].direction;
+        for (step, value) in &self.trials[number as usize].reports {
+            self.judge.record(number, *step, direction.loss(*value));
+        }
         Ok(())
     }
 

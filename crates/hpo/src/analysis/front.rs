@@ -1,6 +1,6 @@
 //! With several objectives: the trials that no other beats in all of them, and the volume that they dominate.
 
-use crate::sampler::dominates;
+use crate::sampler::{by_front, dominates};
 use crate::study::Study;
 use crate::trial::Trial;
 
@@ -11,10 +11,15 @@ fn losses(study: &Study, trial: &Trial) -> Vec<f64> {
 /// Complete trials that keep the constraints and that no other beats in every objective, by number. With one objective
 /// these are the best trial and those that equal it.
 pub fn front(study: &Study) -> Vec<u32> {
+    front_among(study, |_| true)
+}
+
+/// The same as if there were only some of the trials.
+pub fn front_among(study: &Study, counts: impl Fn(&Trial) -> bool) -> Vec<u32> {
     let mut sorted: Vec<(Vec<f64>, u32)> = study
         .trials()
         .iter()
-        .filter(|trial| trial.is_feasible())
+        .filter(|trial| trial.is_feasible() && counts(trial))
         .map(|trial| (losses(study, trial), trial.number))
         .collect();
     // After this order nobody is beaten by a later one, so the front so far is all there is to compare with.
@@ -31,6 +36,11 @@ pub fn front(study: &Study) -> Vec<u32> {
     let mut numbers: Vec<u32> = front.into_iter().map(|(_, number)| number).collect();
     numbers.sort_unstable();
     numbers
+}
+
+/// Trials of one front in another order: those first whose neighbours are farthest from them, and so the ends of the front.
+pub fn spread(study: &Study, front: &[u32]) -> Vec<u32> {
+    by_front(study.trials(), study.history(), front)
 }
 
 /// How much of the space of objectives the front dominates, up to a reference: a point that is as bad as can be

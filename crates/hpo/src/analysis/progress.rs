@@ -2,7 +2,7 @@
 
 use crate::math::{exp, log};
 use crate::study::{Direction, Study};
-use crate::trial::State;
+use crate::trial::{State, Trial};
 use serde::Serialize;
 
 /// A complete trial in the order of the ends, and the best value with it.
@@ -65,7 +65,11 @@ pub fn outlook(study: &Study, more: usize) -> Option<Outlook> {
     let seen = (better.count() as f64).max(0.5);
     let count = history.len() as f64;
     let improvements = seen * log((count + more as f64) / count) / log(count / half as f64);
-    let gain = gain(study.settings().objectives[0].direction, &history, half, more);
+    // A trial that breaks a constraint is not what is looked for, however good its number is.
+    let feasible = |one: &&Progress| study.trial(one.number).is_some_and(Trial::is_feasible);
+    let kept: Vec<Progress> = history.iter().filter(feasible).cloned().collect();
+    let likely = more * kept.len() / history.len();
+    let gain = gain(study.settings().objectives[0].direction, &kept, kept.len() / 2, likely);
     Some(Outlook { improvements, chance: 1.0 - exp(-improvements), gain })
 }
 

@@ -237,9 +237,9 @@ impl Journal {
     }
 }
 
-/// Python writes `NaN` and `Infinity`, which JSON does not have; here they are nothing.
-fn without_odd_numbers(line: &str) -> std::borrow::Cow<'_, str> {
-    const ODD: [&str; 3] = ["-Infinity", "Infinity", "NaN"];
+/// Python writes `NaN` and `Infinity`, C `nan` and `inf`, which JSON does not have; here they are nothing.
+pub fn without_odd_numbers(line: &str) -> std::borrow::Cow<'_, str> {
+    const ODD: [&str; 7] = ["-Infinity", "Infinity", "-inf", "inf", "NaN", "-nan", "nan"];
     if !ODD.iter().any(|odd| line.contains(odd)) {
         return line.into();
     }
@@ -270,8 +270,8 @@ mod tests {
     #[test]
     fn odd_numbers_become_nothing_except_in_words() {
         assert_eq!(
-            without_odd_numbers(r#"{"a":NaN,"b":[-Infinity,Infinity],"c":"NaN \" Infinity","d":"\\"}"#),
-            r#"{"a":null,"b":[null,null],"c":"NaN \" Infinity","d":"\\"}"#
+            without_odd_numbers(r#"{"a":NaN,"b":[-Infinity,Infinity,-nan],"c":"NaN \" Infinity","d":"\\"}"#),
+            r#"{"a":null,"b":[null,null,null],"c":"NaN \" Infinity","d":"\\"}"#
         );
     }
 }

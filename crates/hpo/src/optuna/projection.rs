@@ -38,10 +38,21 @@ pub fn end_of(trial: &Trial) -> (StoredState, Vec<f64>) {
 }
 
 /// How far a trial of ours is written.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 struct Written {
     id: u64,
-    reports: usize,
+    reports: Vec<(u64, f64)>,
+}
+
+/// What a trial says otherwise than it was written, or says anew: steps come in any order, and again after a restart. Both
+/// are sorted by step.
+pub fn unwritten(reports: &[(u64, f64)], written: &[(u64, f64)]) -> Vec<(u64, f64)> {
+    let same = reports.iter().zip(written).take_while(|(one, other)| one == other).count();
+    let (reports, written) = (&reports[same..], &written[same..]);
+    let known = |(step, value): &(u64, f64)| {
+        written.binary_search_by_key(step, |(step, _)| *step).is_ok_and(|at| written[at].1 == *value)
+    };
+    reports.iter().filter(|report| !known(report)).copied().collect()
 }
 
 #[derive(Debug, Clone)]
@@ -54,10 +65,14 @@ pub struct Projection {
     open: BTreeMap<u32, Written>,
     /// Trials of the study below this number are in the file, or are the file's.
     next: u32,
+    /// Of those, the ones that failed: a trial that is run again is another one in the file, where an end is final.
+    failed: BTreeSet<u32>,
     /// What of the file the study has already: trials of ours that ended, those that others ran, and those that they
     /// asked for.
     known: BTreeSet<u64>,
     asked: BTreeSet<u64>,
+    /// Trials that were told to be waiting there: others may take them up before the study does.
+    waiting: BTreeSet<u64>,
     /// Trials of others that run there, and whether the study knows.
     elsewhere: BTreeMap<u64, bool>,
     /// How many ends of the file were looked at, and how many trials that wait.
@@ -75,8 +90,10 @@ impl Projection {
             study: None,
             open: BTreeMap::new(),
             next: 0,
+            failed: BTreeSet::new(),
             known: BTreeSet::new(),
             asked: BTreeSet::new(),
+            waiting: BTreeSet::new(),
             elsewhere: BTreeMap::new(),
             seen: 0,
             seen_waiting: 0,
@@ -115,6 +132,12 @@ impl Projection {
         for number in open {
             self.change(&mut text, study, number, &times)?;
         }
+        let again = self.failed.iter().filter_map(|number| study.trial(*number));
+        let again: Vec<Trial> = again.filter(|trial| trial.state != State::Failed).cloned().collect();
+        for trial in again {
+            self.failed.remove(&trial.number);
+            self.create(&mut text, study, id, &trial, &times)?;
+        }
         while let Some(trial) = study.trial(self.next) {
             self.next += 1;
             match (trial.origin, self.waiting(trial)) {
@@ -152,10 +175,20 @@ impl Projection {
         }
         for trial in &self.journal.trials[self.seen_waiting..] {
             if trial.study == id && trial.state == StoredState::Waiting && !self.asked.contains(&trial.id) {
+                self.waiting.insert(trial.id);
                 found.push(requested(study.settings(), trial));
             }
             if trial.study == id && trial.state == StoredState::Running && self.own(trial).is_none() {
                 self.elsewhere.entry(trial.id).or_insert(false);
+            }
+        }
+        let trials = &self.journal.trials;
+        let over = |at: &u64| trials[*at as usize].state != StoredState::Waiting;
+        for at in self.waiting.extract_if(.., over) {
+            let trial = &self.journal.trials[at as usize];
+            let writer = trial.system_attributes.get(WRITER).and_then(Json::as_str);
+            if trial.state == StoredState::Running && writer != Some(self.worker.as_str()) {
+                self.elsewhere.entry(at).or_insert(false);
             }
         }
         for (at, known) in self.elsewhere.iter_mut().filter(|(_, known)| !**known) {
@@ -195,11 +228,17 @@ impl Projection {
         for (number, id) in own {
             self.next = self.next.max(number + 1);
             let stored = &mut self.journal.trials[id as usize];
+            // Of several that are the same trial the last one counts.
+            self.failed.remove(&number);
             if stored.state.is_ended() {
+                if stored.state == StoredState::Failed {
+                    self.failed.insert(number);
+                }
                 stored.forget();
                 self.known.insert(id);
             } else {
-                self.open.insert(number, Written { id, reports: stored.reports.len() });
+                let reports = stored.reports.iter().map(|(step, value)| (*step, *value)).collect();
+                self.open.insert(number, Written { id, reports });
             }
         }
         Ok(())
@@ -240,7 +279,7 @@ impl Projection {
             "intermediate_values": {},
         });
         self.push(text, &line)?;
-        self.open.insert(trial.number, Written { id: stored, reports: 0 });
+        self.open.insert(trial.number, Written { id: stored, reports: Vec::new() });
         self.change(text, study, trial.number, times)
     }
 
@@ -273,7 +312,7 @@ impl Projection {
                 self.push(text, &line)?;
             }
         }
-        self.open.insert(trial.number, Written { id, reports: 0 });
+        self.open.insert(trial.number, Written { id, reports: Vec::new() });
         self.change(text, study, trial.number, times)
     }
 
@@ -285,17 +324,20 @@ impl Projection {
         number: u32,
         times: &impl Fn(u32) -> Times,
     ) -> Result<(), JournalError> {
-        let (Some(written), Some(trial)) = (self.open.get(&number).copied(), study.trial(number)) else {
+        let (Some(written), Some(trial)) = (self.open.get_mut(&number), study.trial(number)) else {
             return Ok(());
         };
         let worker = self.worker.clone();
         let id = written.id;
-        for (step, value) in &trial.reports[written.reports.min(trial.reports.len())..] {
+        let news = unwritten(&trial.reports, &written.reports);
+        if !news.is_empty() {
+            written.reports.clone_from(&trial.reports);
+        }
+        for (step, value) in news {
             let line =
                 json!({"op_code": 7, "worker_id": worker, "trial_id": id, "step": step, "intermediate_value": value});
             self.push(text, &line)?;
         }
-        self.open.insert(number, Written { id, reports: trial.reports.len() });
         if !trial.state.is_ended() {
             return Ok(());
         }
@@ -308,6 +350,9 @@ impl Projection {
             self.push(text, &json!({"op_code": 8, "worker_id": worker, "trial_id": id, "user_attr": attribute}))?;
         }
         let (state, values) = end_of(trial);
+        if state == StoredState::Failed {
+            self.failed.insert(number);
+        }
         let values = if values.is_empty() { Json::Null } else { json!(values) };
         let line = json!({
             "op_code": 6, "worker_id": worker, "trial_id": id, "state": state.code(), "values": values,

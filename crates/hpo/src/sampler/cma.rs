@@ -98,15 +98,22 @@ impl Cma {
         }
     }
 
+    pub(crate) fn begun(&mut self, trial: &Trial) {
+        self.others.begun(trial);
+    }
+
     pub(crate) fn ended(&mut self, _space: &Space, history: &History, trial: &Trial) {
-        if trial.state == State::Failed || self.numbers.is_empty() {
+        if trial.state == State::Failed {
+            return;
+        }
+        self.seen += 1;
+        if self.numbers.is_empty() {
             return;
         }
         let units = history.units(trial.number);
         let place: Vec<f64> = self.numbers.iter().map(|at| units[*at]).collect();
         let feasible = trial.state == State::Pruned || trial.is_feasible();
         let loss = if feasible { history.loss(trial.number) } else { f64::MAX };
-        self.seen += 1;
         if self.seen <= self.settings.startup {
             if loss < self.best_start {
                 self.best_start = loss;

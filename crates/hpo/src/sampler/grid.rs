@@ -1,4 +1,4 @@
-//! Every combination once, the last parameter fastest. Combinations that differ only in parameters that are not active
+//! Every combination once, the last parameter fastest, and none before those that decide whether it is active. Combinations that differ only in parameters that are not active
 //! are one.
 
 use super::{GridSettings, bits};
@@ -6,14 +6,30 @@ use crate::space::{Point, Space};
 use crate::trial::{Origin, Trial};
 use std::collections::BTreeSet;
 
+/// More values of one parameter would never be tried, and each of them takes memory.
+pub(crate) const MOST_LEVELS: u64 = 100_000;
+
 #[derive(Debug, Clone)]
 pub(crate) struct Grid {
     /// The numbers that are tried of each parameter.
     levels: Vec<Vec<f64>>,
+    /// The parameters as they were given, each behind those that it depends on.
+    order: Vec<usize>,
     /// Where in the order of the parameters we are; nothing at the end.
     next: Option<Vec<usize>>,
     /// Points that were not its own to choose.
     taken: BTreeSet<Vec<Option<u64>>>,
+}
+
+/// A space has no circles, so some parameter is always free to be next.
+fn order(space: &Space) -> Vec<usize> {
+    let mut order: Vec<usize> = Vec::with_capacity(space.len());
+    while let Some(next) =
+        (0..space.len()).find(|at| !order.contains(at) && space.parents(*at).all(|parent| order.contains(&parent)))
+    {
+        order.push(next);
+    }
+    order
 }
 
 impl Grid {
@@ -30,6 +46,7 @@ impl Grid {
         };
         Self {
             levels: (0..space.len()).map(numbers).collect(),
+            order: order(space),
             next: Some(vec![0; space.len()]),
             taken: BTreeSet::new(),
         }
@@ -50,7 +67,7 @@ impl Grid {
 
     /// The combination that follows.
     fn after(&self, mut next: Vec<usize>, point: &Point) -> Option<Vec<usize>> {
-        for at in (0..next.len()).rev() {
+        for &at in self.order.iter().rev() {
             // What is not active has one combination only.
             if point[at].is_some() && next[at] + 1 < self.levels[at].len() {
                 next[at] += 1;

@@ -1,7 +1,7 @@
 //! What is said about studies: fronts, volumes, histories, importances, outlooks.
 
 use crate::harness::{settings, started, study};
-use tulpar_hpo::analysis::{front, hypervolume, importances, outlook, progress};
+use tulpar_hpo::analysis::{front, front_among, hypervolume, importances, outlook, progress, spread};
 use tulpar_hpo::{Objective, Outcome, Study};
 
 fn told(objectives: Vec<Objective>, values: &[&[f64]]) -> Study {
@@ -101,6 +101,29 @@ fn as_many_trials_again_bring_what_the_latter_half_brought() {
     assert!((outlook.gain - 1.089_870_113_818_587).abs() < 1e-9, "{outlook:?}");
     assert!((outlook.chance - 0.864_664_716_763_387_3).abs() < 1e-12);
     assert!(super::analyses::outlook(&study, 1).unwrap().improvements < 0.5);
+}
+
+#[test]
+fn trials_that_break_a_constraint_promise_nothing() {
+    let mut study = study(&["x=float(0,1)"], "random", 0);
+    for at in 0..40 {
+        let (number, _) = started(&mut study);
+        // Those that are not allowed become better and better; the others have been all the same for long.
+        let (value, constraint) = if at % 2 == 0 { (50.0 - f64::from(at), 1.0) } else { (60.0, 0.0) };
+        let outcome = Outcome::Complete { values: vec![value], constraints: vec![constraint] };
+        study.tell(number, outcome).unwrap();
+    }
+    assert_eq!(outlook(&study, 40).unwrap().gain, 0.0);
+}
+
+#[test]
+fn a_front_among_some_is_as_if_the_others_were_not_there() {
+    let objectives = vec![Objective::minimize("time"), Objective::minimize("size")];
+    let study = told(objectives, &[&[0.0, 0.0], &[1.0, 5.0], &[2.0, 4.0], &[3.0, 1.0], &[3.0, 4.0]]);
+    assert_eq!(front(&study), [0]);
+    let own = front_among(&study, |trial| trial.number > 0);
+    assert_eq!(own, [1, 2, 3]);
+    assert_eq!(spread(&study, &own), [1, 3, 2], "the ends first");
 }
 
 #[test]

@@ -4,7 +4,7 @@
 
 use crate::harness::{EVERYTHING, loss, settings, skipped, started, study};
 use std::process::Command;
-use tulpar_hpo::optuna::{Foreign, Journal, Projection, Times};
+use tulpar_hpo::optuna::{Foreign, Journal, Projection, StoredState, Times};
 use tulpar_hpo::{Objective, Origin, Outcome, State, Study, Value};
 
 fn times(_: u32) -> Times {
@@ -66,6 +66,58 @@ fn a_projection_that_starts_again_writes_nothing_twice() {
     study.tell(1, Outcome::Pruned).unwrap();
     assert_eq!(again.lines(&study, times).unwrap().lines().count(), 1);
     assert_eq!(again.lines(&study, times).unwrap(), "");
+}
+
+/// Step and value of the lines that say a number on the way.
+fn steps(lines: &str) -> Vec<(u64, f64)> {
+    let lines = lines.lines().map(|line| serde_json::from_str::<serde_json::Value>(line).unwrap());
+    let steps = lines.filter(|line| line["op_code"] == 7);
+    steps.map(|line| (line["step"].as_u64().unwrap(), line["intermediate_value"].as_f64().unwrap())).collect()
+}
+
+#[test]
+fn a_step_that_comes_late_or_again_is_written_as_it_is_now() {
+    let mut study = study(&["x=float(0,1)"], "random", 0);
+    let mut projection = Projection::new("demo", "us");
+    let (number, _) = started(&mut study);
+    study.report(number, 2, 0.5).unwrap();
+    study.report(number, 4, 0.25).unwrap();
+    let mut file = projection.lines(&study, times).unwrap();
+    assert_eq!(steps(&file), [(2, 0.5), (4, 0.25)]);
+    study.report(number, 4, 0.3).unwrap();
+    study.report(number, 3, 0.4).unwrap();
+    let news = projection.lines(&study, times).unwrap();
+    assert_eq!(steps(&news), [(3, 0.4), (4, 0.3)]);
+    file += &news;
+    let mut again = Projection::new("demo", "us");
+    again.read(&file).unwrap();
+    study.report(number, 1, 0.75).unwrap();
+    assert_eq!(steps(&again.lines(&study, times).unwrap()), [(1, 0.75)], "also after a restart");
+}
+
+#[test]
+fn a_trial_that_is_run_again_is_another_one_in_the_file_where_an_end_is_final() {
+    let mut study = study(&["x=float(0,1)"], "random", 0);
+    let mut projection = Projection::new("demo", "us");
+    let (number, _) = started(&mut study);
+    study.tell(number, Outcome::Failed { reason: "it was cancelled".to_owned() }).unwrap();
+    let mut file = projection.lines(&study, times).unwrap();
+    study.reopen(number).unwrap();
+    let mut again = Projection::new("demo", "us");
+    again.read(&file).unwrap();
+    file += &again.lines(&study, times).unwrap();
+    study.tell(number, Outcome::value(0.5)).unwrap();
+    file += &again.lines(&study, times).unwrap();
+    assert_eq!(again.lines(&study, times).unwrap(), "");
+    let mut journal = Journal::default();
+    journal.read(&file).unwrap();
+    let trials: Vec<(StoredState, Vec<f64>)> =
+        journal.trials(0).map(|trial| (trial.state, trial.values.clone())).collect();
+    assert_eq!(trials, [(StoredState::Failed, vec![]), (StoredState::Complete, vec![0.5])]);
+    let mut third = Projection::new("demo", "us");
+    third.read(&file).unwrap();
+    assert!(third.foreign(&study).is_empty());
+    assert_eq!(third.lines(&study, times).unwrap(), "");
 }
 
 #[test]

@@ -161,11 +161,49 @@ fn a_grid_visits_every_combination_once() {
 }
 
 #[test]
+fn a_grid_comes_to_its_end_where_a_parameter_stands_before_the_one_that_it_depends_on() {
+    let mut study = study(&["momentum=int(0,1) when optimizer=sgd", "optimizer=choice(adam,sgd)"], "grid", 0);
+    let mut seen = Vec::new();
+    while let (Next::Start { values, .. }, true) = (study.ask(), seen.len() < 9) {
+        seen.push(values.values().map(Value::to_string).collect::<Vec<_>>().join(" "));
+    }
+    assert_eq!(seen, ["adam", "0 sgd", "1 sgd"]);
+}
+
+#[test]
+fn a_trial_that_failed_can_be_run_again_and_counts_as_if_it_had_never_ended() {
+    for (sampler, pruner) in [("tpe", "median"), ("cma", "halving"), ("gp", "none")] {
+        let mut settings = settings(&["x=float(0,1)", "z=choice(a,bb)"], sampler, 4);
+        settings.pruner = pruner.parse().unwrap();
+        let mut study = Study::new(settings).unwrap();
+        run(&mut study, 12);
+        let (number, _) = started(&mut study);
+        study.report(number, 1, 0.5).unwrap();
+        let mut other = study.clone();
+        study.tell(number, Outcome::Failed { reason: "it was cancelled".to_owned() }).unwrap();
+        assert_eq!(study.reopen(0).unwrap_err().to_string(), "trial 0 has not failed, so it cannot be run again");
+        study.reopen(number).unwrap();
+        for study in [&mut study, &mut other] {
+            study.report(number, 2, 0.25).unwrap();
+            study.tell(number, Outcome::value(0.125)).unwrap();
+        }
+        assert_eq!(sequence(&mut study, 3), sequence(&mut other, 3), "{sampler}");
+        assert_eq!(serde_json::to_string(&study).unwrap(), serde_json::to_string(&other).unwrap());
+    }
+}
+
+#[test]
 fn where_points_can_be_counted_few_trials_are_run_twice() {
-    let mut study = study(&["a=choice(x,y,z)", "b=int(1,4)", "c=choice(true,false)"], "tpe", 0);
-    run(&mut study, 24);
-    let seen: BTreeSet<String> = study.trials().iter().map(|trial| format!("{:?}", trial.point)).collect();
-    assert!(seen.len() >= 22, "{} of 24 points", seen.len());
+    let seen = |space: &[&str], sampler: &str| {
+        let mut study = study(space, sampler, 0);
+        run(&mut study, 24);
+        study.trials().iter().map(|trial| format!("{:?}", trial.point)).collect::<BTreeSet<String>>().len()
+    };
+    let space = ["a=choice(x,y,z)", "b=int(1,4)", "c=choice(true,false)"];
+    assert!(seen(&space, "tpe") >= 22, "{} of 24 points", seen(&space, "tpe"));
+    // What CMA-ES cannot move comes from TPE.
+    let choices = ["a=choice(x,y,z)", "b=choice(1,2,3,4)", "c=choice(true,false)"];
+    assert!(seen(&choices, "cma") >= 22, "{} of 24 points", seen(&choices, "cma"));
 }
 
 #[test]
@@ -228,6 +266,13 @@ fn settings_that_cannot_work_are_refused() {
             settings.pruner = "median".parse().unwrap();
         }),
         "pruning compares one value; with 2 objectives leave the pruner out"
+    );
+    assert_eq!(
+        message(&|settings| {
+            settings.space = tulpar_hpo::Space::parse(["n=int(1,1000000000)"]).unwrap();
+            settings.sampler = "grid".parse().unwrap();
+        }),
+        "`n` has 1000000000 values, too many for a grid (at most 100000); give it a step, or use another sampler"
     );
     assert_eq!(
         message(&|settings| settings.objectives.clear()),
