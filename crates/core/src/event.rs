@@ -257,10 +257,11 @@ pub enum Event {
         part: u32,
         added: Box<Added>,
     },
-    /// A trial said a number of its first objective while it runs.
+    /// A trial said a number of its first objective while it runs; one that is not finite where that ends the trial.
     Reported {
         job: JobId,
         step: u64,
+        #[serde(deserialize_with = "crate::job::number_or_nan")]
         value: f64,
     },
     /// A trial is told to end before it is complete; what follows its end says what became of it.
@@ -362,6 +363,8 @@ pub enum Because {
     Spent,
     /// A trial that was ended early, because others were better.
     Pruned,
+    /// It takes what a search found, and no trial there kept the constraints.
+    Infeasible,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -8,7 +8,7 @@ use crate::units::Timestamp;
 use crate::workflow::Value;
 use crate::workflow::planned::{Cluster, Operation, SentImage};
 use crate::workflow::{Checkpoint, IoCapture, Limits, OutputKind};
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -180,6 +180,23 @@ impl Ending {
     pub fn is_success(&self) -> bool {
         *self == Ending::Exit(0)
     }
+
+    /// As people say it.
+    pub fn words(&self) -> String {
+        match self {
+            Ending::Exit(0) => "ended well".into(),
+            Ending::Exit(code) => format!("exit code {code}"),
+            Ending::Signal(signal) => format!("killed by signal {signal}"),
+            Ending::Walltime => "ran longer than its time limit".into(),
+            Ending::Memory => "used more memory than it asked for".into(),
+            Ending::Checkpointed => "saved a checkpoint to be continued".into(),
+            Ending::Preempted => "taken off its place".into(),
+            Ending::NodeLost => "lost with the process that watched it".into(),
+            Ending::Cancelled => "cancelled".into(),
+            Ending::Incomplete(missing) => format!("did not write {}", missing.join(", ")),
+            Ending::Refused(why) => format!("could not start: {why}"),
+        }
+    }
 }
 
 /// What `launch` measured of one attempt. One a line in `records.jsonl` of the run.
@@ -302,10 +319,26 @@ pub struct Report {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Told {
     /// The last number for each objective.
+    #[serde(deserialize_with = "values_or_nan")]
     pub values: BTreeMap<String, f64>,
     /// Numbers on the way, of the first objective, by step.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, skip_serializing_if = "Vec::is_empty", deserialize_with = "steps_or_nan")]
     pub steps: Vec<(u64, f64)>,
+}
+
+/// What JSON has no word for is written as `null`, and read as not a number.
+pub(crate) fn number_or_nan<'de, D: Deserializer<'de>>(deserializer: D) -> Result<f64, D::Error> {
+    Ok(Option::<f64>::deserialize(deserializer)?.unwrap_or(f64::NAN))
+}
+
+fn values_or_nan<'de, D: Deserializer<'de>>(deserializer: D) -> Result<BTreeMap<String, f64>, D::Error> {
+    let values = BTreeMap::<String, Option<f64>>::deserialize(deserializer)?.into_iter();
+    Ok(values.map(|(name, value)| (name, value.unwrap_or(f64::NAN))).collect())
+}
+
+fn steps_or_nan<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<(u64, f64)>, D::Error> {
+    let steps = Vec::<(u64, Option<f64>)>::deserialize(deserializer)?.into_iter();
+    Ok(steps.map(|(step, value)| (step, value.unwrap_or(f64::NAN))).collect())
 }
 
 /// What a script did, as far as it came.

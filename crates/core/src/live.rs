@@ -26,6 +26,7 @@ pub enum Seen {
     /// A trial of a search said a number on the way. This one is acted upon, and goes to the engine, not into the file.
     Said {
         step: u64,
+        #[serde(deserialize_with = "crate::job::number_or_nan")]
         value: f64,
     },
     Running(Sample),

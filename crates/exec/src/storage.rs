@@ -81,20 +81,30 @@ pub struct Keeper {
 
 impl Keeper {
     /// Looks through the storages, and then keeps them. Nothing is written before this returns: a storage that cannot be
-    /// understood is refused as it is.
-    pub fn start(engine: &Engine, open: Opener) -> Result<Self, StorageError> {
+    /// understood is refused as it is. A run that is `resumed` goes on without it, as it would if it broke meanwhile.
+    pub fn start(engine: &Engine, open: Opener, resumed: bool) -> Result<Self, StorageError> {
         let (mut first, mut storages, mut told) = (Vec::new(), Vec::new(), BTreeMap::new());
+        let mut warnings = Vec::new();
         for search in engine.graph().searches() {
-            let mut storage = open(engine, search)?;
-            told.insert(search, prepare(engine, search, &mut *storage, &mut first)?);
-            storages.push((search, storage));
+            let opened = open(engine, search).and_then(|mut storage| {
+                let known = prepare(engine, search, &mut *storage, &mut first)?;
+                Ok((storage, known))
+            });
+            match opened {
+                Ok((storage, known)) => {
+                    told.insert(search, known);
+                    storages.push((search, storage));
+                }
+                Err(error) if resumed => warnings.push(not_kept(engine, search, &error)),
+                Err(error) => return Err(error),
+            }
         }
         let (changes, changed) = unbounded();
         let (tell, heard) = unbounded();
         let keeping = move || Keeping { storages, changed, tell }.run();
         let thread = std::thread::Builder::new().name("studies".into()).spawn(keeping);
         let thread = thread.map_err(|source| StorageError::Io { path: "a thread".into(), source })?;
-        Ok(Self { told, open, changes, heard, first, thread: Some(thread), warnings: Vec::new() })
+        Ok(Self { told, open, changes, heard, first, thread: Some(thread), warnings })
     }
 
     /// Tells the storages what the events changed.
@@ -141,10 +151,7 @@ impl Keeper {
                     self.told.insert(search, told);
                     let _ = self.changes.send(Message::Opened(search, storage));
                 }
-                Err(error) => {
-                    let name = engine.graph().search_name(search);
-                    self.warnings.push(format!("the study of {name} is not kept for others: {error}"));
-                }
+                Err(error) => self.warnings.push(not_kept(engine, search, &error)),
             }
         }
     }
@@ -189,6 +196,10 @@ impl Keeper {
         self.inputs();
         self.warnings()
     }
+}
+
+fn not_kept(engine: &Engine, search: SearchId, error: &StorageError) -> String {
+    format!("the study of {} is not kept for others: {error}", engine.graph().search_name(search))
 }
 
 /// Gives a storage what the study has, and looks what is there; the number of trials that it was given.

@@ -131,10 +131,7 @@ fn told_by(shared: &Shared, running: &Running) -> Result<Option<Box<Told>>, Endi
     }
     match told::read(&ears, &running.spec.objectives) {
         Ok(told) => Ok(Some(Box::new(told))),
-        Err(missing) => {
-            let say = |name: String| format!("the number `{name}`: print a line such as {{\"{name}\": 0.25}}");
-            Err(Ending::Incomplete(missing.into_iter().map(say).collect()))
-        }
+        Err(lacks) => Err(Ending::Incomplete(lacks.iter().map(told::Lack::words).collect())),
     }
 }
 

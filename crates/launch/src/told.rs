@@ -1,7 +1,8 @@
 //! The numbers that a trial of a search says: lines of JSON, in the file that `TULPAR_REPORT` names or on stdout, or
 //! scalars for TensorBoard.
 //!
-//! `{"loss": 0.3}` is a number, `{"step": 4, "loss": 0.3}` one on the way. The last word counts.
+//! `{"loss": 0.3}` is a number, `{"step": 4, "loss": 0.3}` one on the way. The last word counts, also where it is `NaN`:
+//! such a trial has diverged.
 
 mod scalars;
 
@@ -10,6 +11,7 @@ use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{BufRead, BufReader, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
+use tulpar_core::hpo::optuna::without_odd_numbers;
 use tulpar_core::job::Told;
 
 /// Where a program finds the name of the file.
@@ -41,8 +43,27 @@ impl Ears {
     }
 }
 
-/// What a trial said; or the names of the numbers that it did not say.
-pub(crate) fn read(ears: &Ears, objectives: &[String]) -> Result<Told, Vec<String>> {
+/// What keeps a trial from being complete.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Lack {
+    /// It never said this number.
+    Unsaid(String),
+    /// What it said last is none: NaN, or infinite.
+    Odd(String),
+}
+
+impl Lack {
+    /// As the ending of an attempt names what is missing.
+    pub(crate) fn words(&self) -> String {
+        match self {
+            Self::Unsaid(name) => format!("the number `{name}`: print a line such as {{\"{name}\": 0.25}}"),
+            Self::Odd(name) => format!("the number `{name}`: the last that it said is NaN or infinite"),
+        }
+    }
+}
+
+/// What a trial said; or what is missing. All numbers in it are finite: a journal can hold no others.
+pub(crate) fn read(ears: &Ears, objectives: &[String]) -> Result<Told, Vec<Lack>> {
     let mut told = Told::default();
     let mut steps = BTreeMap::new();
     for scalar in Scalars::default().news(&ears.work) {
@@ -58,9 +79,14 @@ pub(crate) fn read(ears: &Ears, objectives: &[String]) -> Result<Told, Vec<Strin
             listen(BufReader::new(file), objectives, &mut told, &mut steps);
         }
     }
-    told.steps = steps.into_iter().collect();
-    let missing: Vec<String> = objectives.iter().filter(|name| !told.values.contains_key(*name)).cloned().collect();
-    if missing.is_empty() { Ok(told) } else { Err(missing) }
+    told.steps = steps.into_iter().filter(|(_, value)| value.is_finite()).collect();
+    let lack = |name: &String| match told.values.get(name) {
+        None => Some(Lack::Unsaid(name.clone())),
+        Some(value) if !value.is_finite() => Some(Lack::Odd(name.clone())),
+        Some(_) => None,
+    };
+    let lacks: Vec<Lack> = objectives.iter().filter_map(lack).collect();
+    if lacks.is_empty() { Ok(told) } else { Err(lacks) }
 }
 
 fn listen(mut lines: impl BufRead, objectives: &[String], told: &mut Told, steps: &mut BTreeMap<u64, f64>) {
@@ -73,7 +99,7 @@ fn listen(mut lines: impl BufRead, objectives: &[String], told: &mut Told, steps
         }
         let Some(said) = numbers(&line) else { continue };
         for name in objectives {
-            if let Some(value) = said.get(name).and_then(serde_json::Value::as_f64) {
+            if let Some(value) = said.get(name).and_then(number) {
                 told.values.insert(name.clone(), value);
             }
         }
@@ -91,12 +117,17 @@ fn numbers(line: &[u8]) -> Option<Said> {
     if line.len() > LONGEST || line[start] != b'{' {
         return None;
     }
-    serde_json::from_slice(line).ok()
+    serde_json::from_str(&without_odd_numbers(std::str::from_utf8(line).ok()?)).ok()
+}
+
+/// `null` is what `NaN` becomes where a program knows that JSON has no word for it.
+fn number(said: &serde_json::Value) -> Option<f64> {
+    if said.is_null() { Some(f64::NAN) } else { said.as_f64() }
 }
 
 fn on_the_way(said: &Said, objective: &str) -> Option<(u64, f64)> {
     let step = STEPS.iter().find_map(|word| said.get(*word)?.as_u64())?;
-    Some((step, said.get(objective)?.as_f64()?))
+    Some((step, number(said.get(objective)?)?))
 }
 
 /// Hears what a trial says while it runs: of its files only what is new is read.
@@ -163,7 +194,7 @@ impl Followed {
 mod tests {
     use super::*;
 
-    fn said(stdout: &str, file: Option<&str>, objectives: &[&str]) -> Result<Told, Vec<String>> {
+    fn said(stdout: &str, file: Option<&str>, objectives: &[&str]) -> Result<Told, Vec<Lack>> {
         let folder = tempfile::tempdir().unwrap();
         std::fs::create_dir(folder.path().join("work")).unwrap();
         std::fs::write(folder.path().join("stdout"), stdout).unwrap();
@@ -189,7 +220,39 @@ mod tests {
 
     #[test]
     fn what_was_not_said_is_named() {
-        assert_eq!(said("loss: 3\n{\"loss\": \"low\"}\n", None, &["loss"]), Err(vec!["loss".to_owned()]));
+        assert_eq!(said("loss: 3\n{\"loss\": \"low\"}\n", None, &["loss"]), Err(vec![Lack::Unsaid("loss".to_owned())]));
+    }
+
+    #[test]
+    fn a_trial_whose_last_word_is_no_number_has_diverged_and_numbers_before_it_do_not_count() {
+        for odd in ["NaN", "-Infinity", "nan", "inf", "-nan", "null"] {
+            let stdout = format!("{{\"epoch\": 1, \"loss\": 0.1}}\n{{\"epoch\": 2, \"loss\": {odd}}}\n");
+            let lacks = said(&stdout, None, &["loss"]);
+            assert_eq!(lacks, Err(vec![Lack::Odd("loss".to_owned())]), "{odd}");
+        }
+        let lack = Lack::Odd("loss".to_owned());
+        assert_eq!(lack.words(), "the number `loss`: the last that it said is NaN or infinite");
+    }
+
+    #[test]
+    fn a_trial_that_comes_back_from_a_bad_step_is_complete_without_it() {
+        let told = said("{\"epoch\": 1, \"loss\": NaN}\n{\"epoch\": 2, \"loss\": 0.5}\n", None, &["loss"]).unwrap();
+        assert_eq!((told.values["loss"], told.steps), (0.5, vec![(2, 0.5)]));
+    }
+
+    #[test]
+    fn a_scalar_that_is_no_number_is_none() {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::create_dir(folder.path().join("work")).unwrap();
+        let mut event_file = tulpar_trace::tensorboard::EventFile::new(1.0);
+        event_file.scalar(1.0, 1, "loss", 0.5);
+        event_file.scalar(2.0, 2, "loss", f32::NAN);
+        std::fs::write(folder.path().join("work/events.out.tfevents.1.host"), event_file.into_bytes()).unwrap();
+        let lacks = read(&Ears::of(folder.path()), &["loss".to_owned()]);
+        assert_eq!(lacks, Err(vec![Lack::Odd("loss".to_owned())]));
+        let mut hearing = Hearing::default();
+        let news = hearing.news(&Ears::of(folder.path()), "loss");
+        assert!(news.len() == 2 && news[1].1.is_nan(), "it is heard while it runs: {news:?}");
     }
 
     #[test]

@@ -96,8 +96,18 @@ pub struct Gathered {
     /// When tasks computed, and when files moved.
     computing: Vec<(u64, u64)>,
     moving: Vec<(u64, u64)>,
-    /// Of trials of searches: microseconds of all attempts, and of GPUs in thousandths.
-    pub(crate) trials: FxHashMap<JobId, (u64, u128)>,
+    pub(crate) trials: FxHashMap<JobId, TrialTook>,
+}
+
+/// What the attempts of a trial of a search took.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct TrialTook {
+    /// Of all of them together.
+    pub(crate) wall_us: u64,
+    /// The same times GPUs, in thousandths.
+    pub(crate) milli_gpu_us: u128,
+    /// When the first began and the last ended.
+    pub(crate) span: Option<(Timestamp, Timestamp)>,
 }
 
 impl Gathered {
@@ -112,9 +122,12 @@ impl Gathered {
                 let Some((request, node, submitted)) = self.live.remove(attempt) else { return };
                 self.queued_us += report.started.since(submitted).as_micros() as u64;
                 if graph.trial(attempt.job).is_some() {
-                    let (wall_us, milli_gpu_us) = self.trials.entry(attempt.job).or_default();
-                    *wall_us += report.usage.wall_us;
-                    *milli_gpu_us += u128::from(crate::timeline::held(&request).1) * u128::from(report.usage.wall_us);
+                    let took = self.trials.entry(attempt.job).or_default();
+                    took.wall_us += report.usage.wall_us;
+                    let began = took.span.map_or(report.started, |(began, _)| began);
+                    took.span = Some((began, report.ended));
+                    took.milli_gpu_us +=
+                        u128::from(crate::timeline::held(&request).1) * u128::from(report.usage.wall_us);
                 }
                 self.ended(graph, *attempt, &request, node, report);
             }

@@ -73,6 +73,7 @@ impl<'a> Changes<'a> {
                 row.why = json(&reason);
             }
             Event::Reused { job, key, run, outputs, told } => {
+                self.trials.again(self.sql, self.run.run, job)?;
                 self.trials.ended(self.sql, self.run.run, (job, at), told.as_deref(), true)?;
                 let row = self.enter(job, "done", at)?;
                 row.key = Some(key.hex());
@@ -80,6 +81,7 @@ impl<'a> Changes<'a> {
                 self.outputs(job, None, &outputs)?;
             }
             Event::Submitted { attempt, request, placement, .. } => {
+                self.trials.again(self.sql, self.run.run, attempt.job)?;
                 let job = self.enter(attempt.job, "submitted", at)?;
                 job.attempts = attempt.n;
                 job.started = None;

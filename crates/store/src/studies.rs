@@ -11,9 +11,9 @@ use std::path::Path;
 use std::time::Duration;
 use tulpar_core::hpo::optuna::{
     Foreign, Recent, Seen, StoredState, StoredTrial, TRIAL, Times, WRITER, end_of, origin_of, requested, running,
-    stored_domain, stored_value, told,
+    stored_domain, stored_value, told, unwritten,
 };
-use tulpar_core::hpo::{Direction, Origin, Settings, Trial, Values};
+use tulpar_core::hpo::{Direction, Origin, Settings, State, Trial, Values};
 
 /// How long to wait for others who write.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -32,10 +32,10 @@ pub enum StudyError {
 }
 
 /// How far a trial of ours is written.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 struct Written {
     id: i64,
-    reports: usize,
+    reports: Vec<(u64, f64)>,
 }
 
 pub struct StudyDatabase {
@@ -45,6 +45,8 @@ pub struct StudyDatabase {
     recent: Recent,
     study: Option<i64>,
     open: BTreeMap<u32, Written>,
+    /// Those that failed, as they are there: one that is run again is another trial there, as in Optuna an end is final.
+    failed: BTreeSet<u32>,
     next: u32,
     /// Trials above this number were not looked at.
     last: i64,
@@ -52,6 +54,8 @@ pub struct StudyDatabase {
     pending: BTreeSet<i64>,
     /// Of these, those that we told of.
     begun: BTreeSet<i64>,
+    /// Those that were told to be waiting there: others may take them up before we do.
+    waiting: BTreeSet<i64>,
     /// Trials that are ours, above `last`.
     own: BTreeSet<i64>,
     /// Changes when somebody else wrote.
@@ -74,10 +78,12 @@ impl StudyDatabase {
             recent: Recent::new(settings),
             study: None,
             open: BTreeMap::new(),
+            failed: BTreeSet::new(),
             next: 0,
             last: 0,
             pending: BTreeSet::new(),
             begun: BTreeSet::new(),
+            waiting: BTreeSet::new(),
             own: BTreeSet::new(),
             version: None,
             changed: true,
@@ -103,10 +109,17 @@ impl StudyDatabase {
         };
         let open: Vec<u32> = self.open.keys().copied().collect();
         for number in open {
-            change(&transaction, &self.recent, &mut self.open, number)?;
+            change(&transaction, &self.recent, &mut self.open, &mut self.failed, number)?;
         }
-        while let Some(trial) = self.recent.trial(self.next) {
+        let again = |number: &u32| self.recent.trial(*number).is_some_and(|trial| trial.state != State::Failed);
+        let mut new: Vec<u32> = self.failed.iter().copied().filter(again).collect();
+        while self.recent.trial(self.next).is_some() {
+            new.push(self.next);
             self.next += 1;
+        }
+        for number in new {
+            let Some(trial) = self.recent.trial(number) else { continue };
+            self.failed.remove(&number);
             if trial.origin == Origin::Outside && trial.source.is_some() {
                 continue;
             }
@@ -122,8 +135,8 @@ impl StudyDatabase {
             let settings = self.recent.settings();
             describe(&transaction, settings, id, trial, &self.worker)?;
             self.own.insert(id);
-            self.open.insert(trial.number, Written { id, reports: 0 });
-            change(&transaction, &self.recent, &mut self.open, trial.number)?;
+            self.open.insert(trial.number, Written { id, reports: Vec::new() });
+            change(&transaction, &self.recent, &mut self.open, &mut self.failed, trial.number)?;
         }
         transaction.commit()?;
         self.study = Some(study);
@@ -140,6 +153,8 @@ impl StudyDatabase {
         self.adopt()?;
         let Some(study) = self.study else { return Ok(Vec::new()) };
         let mut candidates = std::mem::take(&mut self.pending);
+        // What waited and was taken up by us is ours.
+        candidates.retain(|id| !self.own.remove(id));
         {
             let sql = "SELECT trial_id FROM trials WHERE study_id = ?1 AND trial_id > ?2 ORDER BY trial_id";
             let mut statement = self.connection.prepare_cached(sql)?;
@@ -164,7 +179,12 @@ impl StudyDatabase {
                         found.push(begun);
                     }
                 }
-                StoredState::Waiting => found.push(requested(self.recent.settings(), &trial)),
+                StoredState::Waiting => {
+                    self.pending.insert(id);
+                    if self.waiting.insert(id) {
+                        found.push(requested(self.recent.settings(), &trial));
+                    }
+                }
                 _ => found.push(told(self.recent.settings(), &trial)),
             }
         }
@@ -186,21 +206,27 @@ impl StudyDatabase {
         if !ours.eq(directions.iter().map(String::as_str)) {
             return Err(StudyError::OtherObjectives(self.name.clone()));
         }
-        let sql = "SELECT trial_id, number.value_json, state,
-                (SELECT count(*) FROM trial_intermediate_values AS value WHERE value.trial_id = trials.trial_id)
-             FROM trials JOIN trial_system_attributes AS writer USING (trial_id)
+        let sql = "SELECT trial_id, number.value_json, state FROM trials JOIN trial_system_attributes AS writer USING (trial_id)
              JOIN trial_system_attributes AS number USING (trial_id)
-             WHERE study_id = ?1 AND writer.key = ?2 AND writer.value_json = ?3 AND number.key = ?4";
+             WHERE study_id = ?1 AND writer.key = ?2 AND writer.value_json = ?3 AND number.key = ?4
+             ORDER BY trial_id";
         let mut statement = self.connection.prepare(sql)?;
         let worker = serde_json::json!(self.worker).to_string();
         let mut rows = statement.query(params![study, WRITER, worker, TRIAL])?;
         while let Some(row) = rows.next()? {
             let number: u32 = row.get::<_, String>(1)?.parse().unwrap_or_default();
-            let (id, state, reports) = (row.get(0)?, row.get::<_, String>(2)?, row.get::<_, i64>(3)? as usize);
+            let (id, state) = (row.get(0)?, row.get::<_, String>(2)?);
             self.next = self.next.max(number + 1);
             self.own.insert(id);
-            if state == "RUNNING" || state == "WAITING" {
-                self.open.insert(number, Written { id, reports });
+            // Of several that are the same trial the last one counts.
+            self.failed.remove(&number);
+            match state.as_str() {
+                "RUNNING" | "WAITING" => {
+                    let reports = reports(&self.connection, id)?.into_iter().collect();
+                    self.open.insert(number, Written { id, reports });
+                }
+                "FAIL" => drop(self.failed.insert(number)),
+                _ => {}
             }
         }
         self.study = Some(study);
@@ -276,16 +302,20 @@ fn change(
     transaction: &Transaction,
     recent: &Recent,
     open: &mut BTreeMap<u32, Written>,
+    failed: &mut BTreeSet<u32>,
     number: u32,
 ) -> Result<(), StudyError> {
-    let (Some(written), Some(trial)) = (open.get(&number).copied(), recent.trial(number)) else { return Ok(()) };
+    let (Some(written), Some(trial)) = (open.get_mut(&number), recent.trial(number)) else { return Ok(()) };
     let id = written.id;
-    for (step, value) in &trial.reports[written.reports.min(trial.reports.len())..] {
+    let news = unwritten(&trial.reports, &written.reports);
+    if !news.is_empty() {
+        written.reports.clone_from(&trial.reports);
+    }
+    for (step, value) in news {
         let sql = "INSERT OR REPLACE INTO trial_intermediate_values
                    (trial_id, step, intermediate_value, intermediate_value_type) VALUES (?1, ?2, ?3, 'FINITE')";
-        transaction.execute(sql, params![id, *step as i64, value])?;
+        transaction.execute(sql, params![id, step as i64, value])?;
     }
-    open.insert(number, Written { id, reports: trial.reports.len() });
     if !trial.state.is_ended() {
         return Ok(());
     }
@@ -304,7 +334,10 @@ fn change(
     let state = match state {
         StoredState::Complete => "COMPLETE",
         StoredState::Pruned => "PRUNED",
-        _ => "FAIL",
+        _ => {
+            failed.insert(number);
+            "FAIL"
+        }
     };
     let sql = format!("UPDATE trials SET state = ?1, datetime_complete = {LOCAL} WHERE trial_id = ?2");
     transaction.execute(&sql, params![state, id, recent.times(number).end])?;
@@ -338,10 +371,7 @@ fn stored(connection: &Connection, study: i64, id: i64) -> Result<Option<StoredT
         connection.prepare_cached("SELECT value FROM trial_values WHERE trial_id = ?1 ORDER BY objective")?;
     let values = statement.query_map([id], |row| Ok(row.get::<_, Option<f64>>(0)?.unwrap_or(f64::NAN)))?;
     let values = values.collect::<Result<Vec<f64>, _>>()?;
-    let sql = "SELECT step, intermediate_value FROM trial_intermediate_values WHERE trial_id = ?1";
-    let mut statement = connection.prepare_cached(sql)?;
-    let reports = statement.query_map([id], |row| Ok((row.get::<_, i64>(0)? as u64, row.get::<_, Option<f64>>(1)?)))?;
-    let reports = reports.filter_map(|row| row.ok().and_then(|(step, value)| Some((step, value?)))).collect();
+    let reports = reports(connection, id)?;
     Ok(Some(StoredTrial {
         id: id as u64,
         number: number.unwrap_or_default(),
@@ -353,6 +383,14 @@ fn stored(connection: &Connection, study: i64, id: i64) -> Result<Option<StoredT
         user_attributes: attributes(connection, "user", id)?,
         system_attributes: attributes(connection, "system", id)?,
     }))
+}
+
+/// Numbers on the way.
+fn reports(connection: &Connection, id: i64) -> Result<BTreeMap<u64, f64>, StudyError> {
+    let sql = "SELECT step, intermediate_value FROM trial_intermediate_values WHERE trial_id = ?1";
+    let mut statement = connection.prepare_cached(sql)?;
+    let rows = statement.query_map([id], |row| Ok((row.get::<_, i64>(0)? as u64, row.get::<_, Option<f64>>(1)?)))?;
+    Ok(rows.filter_map(|row| row.ok().and_then(|(step, value)| Some((step, value?)))).collect())
 }
 
 fn attributes(connection: &Connection, kind: &str, id: i64) -> Result<BTreeMap<String, serde_json::Value>, StudyError> {

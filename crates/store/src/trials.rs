@@ -43,6 +43,10 @@ impl Trials {
         step: u64,
         value: f64,
     ) -> rusqlite::Result<()> {
+        // What is no number is in the events; here it would be nothing at all.
+        if !value.is_finite() {
+            return Ok(());
+        }
         sql.prepare_cached("INSERT OR REPLACE INTO trial_steps (run, job, step, value) VALUES (?1, ?2, ?3, ?4)")?
             .execute(params![run, job.0, signed(step), value])?;
         Ok(())
@@ -90,6 +94,17 @@ impl Trials {
             "UPDATE trials SET state = ?3, ended = ?4, reason = ?5 WHERE run = ?1 AND job = ?2 AND state IN ('running', 'paused')",
         )?
         .execute(params![run, job.0, state, over.then_some(at), reason])?;
+        Ok(())
+    }
+
+    /// One that had failed, or was cancelled, is run again after a resume.
+    pub(crate) fn again(&mut self, sql: &Connection, run: i64, job: JobId) -> rusqlite::Result<()> {
+        if self.has_any(sql, run)? {
+            sql.prepare_cached(
+                "UPDATE trials SET state = 'running', ended = NULL, reason = NULL WHERE run = ?1 AND job = ?2 AND state = 'failed'",
+            )?
+            .execute(params![run, job.0])?;
+        }
         Ok(())
     }
 

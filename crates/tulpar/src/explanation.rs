@@ -211,6 +211,7 @@ pub(crate) fn because_words(because: Option<&Because>, cause: Option<&str>) -> S
         Some(Because::Exhausted) => "the search has nothing more to try".to_owned(),
         Some(Because::Spent) => "the time or the GPU hours of the search were spent".to_owned(),
         Some(Because::Pruned) => "it was pruned: other trials were better at that step".to_owned(),
+        Some(Because::Infeasible) => "no trial of the search kept the constraints".to_owned(),
         Some(Because::NotWanted) => "not needed for what was asked with --until".to_owned(),
         None => String::new(),
     }

@@ -103,6 +103,11 @@ impl Progress {
             Event::Skipped { job, because: Because::Condition } => {
                 self.row(engine, || format!("skipped  {} (its condition is not true)", name(job)));
             }
+            Event::Skipped { job, because: Because::Infeasible } => {
+                self.failures.push(name(job));
+                let text = format!("skipped  {} (no trial of the search kept the constraints)", name(job));
+                self.say(&Style::Bad.paint(&text, print::colour_on_stderr()));
+            }
             Event::Skipped { job, because: Because::Upstream(cause) } => {
                 self.row(engine, || format!("skipped  {} (because of {})", name(job), name(cause)));
             }
@@ -253,19 +258,7 @@ impl Observer for Progress {
 
 /// An ending in words.
 pub(crate) fn ending(ending: &Ending) -> String {
-    match ending {
-        Ending::Exit(0) => "ended well".into(),
-        Ending::Exit(code) => format!("exit code {code}"),
-        Ending::Signal(signal) => format!("killed by signal {signal}"),
-        Ending::Walltime => "ran longer than its time limit".into(),
-        Ending::Memory => "used more memory than it asked for".into(),
-        Ending::Checkpointed => "saved a checkpoint to be continued".into(),
-        Ending::Preempted => "taken off its place".into(),
-        Ending::NodeLost => "lost with the process that watched it".into(),
-        Ending::Cancelled => "cancelled".into(),
-        Ending::Incomplete(missing) => format!("did not write {}", missing.join(", ")),
-        Ending::Refused(why) => format!("could not start: {why}"),
-    }
+    ending.words()
 }
 
 /// A duration as people say it: `40 ms`, `0.8 s`, `12 s`, `3 min 20 s`, `2 h 5 min`.

@@ -3,7 +3,7 @@
 use crate::print::{self, Style};
 use serde::Serialize;
 use std::collections::BTreeMap;
-use tulpar_core::engine::{Engine, State};
+use tulpar_core::engine::Engine;
 use tulpar_core::hpo::{Study, Trial, Values, analysis};
 use tulpar_core::ids::SearchId;
 use tulpar_report::trial_state;
@@ -61,9 +61,8 @@ pub(crate) fn standing(engine: &Engine) -> Vec<String> {
     let graph = engine.graph();
     let one = |search: SearchId| {
         let study = graph.study(search)?;
-        let counts = engine.search_counts(search);
-        let ended = counts.settled() - counts.of(State::Skipped);
-        let mut text = format!("{} {ended}/{}", graph.search_name(search), counts.total());
+        let ended = graph.own_trials(search).filter(|trial| trial.state.is_ended()).count();
+        let mut text = format!("{} {ended}/{}", graph.search_name(search), engine.search_counts(search).total());
         if study.settings().objectives.len() == 1
             && let Some(best) = study.best()
         {
@@ -79,7 +78,11 @@ pub(crate) fn say(searches: &[SearchView]) {
     for search in searches {
         let counts: Vec<String> = search.trials.iter().map(|(state, count)| format!("{count} {state}")).collect();
         if search.best.is_empty() {
-            print::note(&format!("{}: no trial said its numbers ({})", search.task, counts.join(", ")));
+            let why = match search.trials.contains_key("complete") {
+                true => "no trial kept the constraints",
+                false => "no trial said its numbers",
+            };
+            print::note(&format!("{}: {why} ({})", search.task, counts.join(", ")));
             continue;
         }
         let what = if search.best.len() == 1 { "best" } else { "none is better in all than" };

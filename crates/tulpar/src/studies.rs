@@ -10,15 +10,20 @@ use tulpar_exec::folder::{Project, RunFolder};
 use tulpar_exec::storage::{JournalFile, Keeper, Storage, StorageError};
 use tulpar_store::{StudyDatabase, StudyError};
 
-/// Whoever keeps the studies, if the run has some.
-pub(crate) fn kept(project: &Project, folder: &RunFolder, engine: &Engine) -> Result<Option<Keeper>, Failure> {
+/// Whoever keeps the studies, if the run has some. A run that is resumed has trials to lose, and goes on without.
+pub(crate) fn kept(
+    project: &Project,
+    folder: &RunFolder,
+    engine: &Engine,
+    resumed: bool,
+) -> Result<Option<Keeper>, Failure> {
     let tasks = engine.plan().workflow.tasks.iter().filter(|task| task.search().is_some()).count();
     if tasks == 0 {
         return Ok(None);
     }
     let (project, folder) = (project.clone(), folder.clone());
     let opener = move |engine: &Engine, search: SearchId| open(&project, &folder, engine, search, tasks == 1);
-    Ok(Some(Keeper::start(engine, Box::new(opener)).map_err(refused)?))
+    Ok(Some(Keeper::start(engine, Box::new(opener), resumed).map_err(refused)?))
 }
 
 fn refused(error: StorageError) -> Failure {

@@ -11,7 +11,7 @@ use clap::Args;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value as Json, json};
 use std::path::{Component, Path};
-use tulpar_core::hpo::{Objective, Parameter, Pruner, Sampler, Settings, Space, Study};
+use tulpar_core::hpo::{Objective, Parameter, Pruner, Sampler, Settings, Space, Study, Value, Values};
 
 /// What people call the file that `--client` prints.
 const CLIENT: &str = "tulpar_client.py";
@@ -76,7 +76,7 @@ pub(crate) struct TuneArguments {
 #[command(next_help_heading = "Without a workflow file")]
 pub(crate) struct CommandArguments {
     /// The program of a trial, with the parameters as `{lr}`; existing files that it names are given to every trial
-    #[arg(last = true, value_name = "COMMAND", conflicts_with = "file", requires = "trials")]
+    #[arg(last = true, value_name = "COMMAND", conflicts_with = "file")]
     pub(crate) words: Vec<String>,
 
     /// A parameter: 'lr=log(1e-5,1e-1)', 'layers=int(1,8)', 'drop=float(0,0.5)', 'opt=choice(adam,sgd)'; may be
@@ -99,6 +99,22 @@ pub(crate) struct CommandArguments {
     /// Who ends hopeless trials early
     #[arg(long, value_name = "NAME", requires = "words")]
     pub(crate) pruner: Option<String>,
+
+    /// No trial begins when the search took so long, e.g. 2h; with it `--trials` may be left out
+    #[arg(long, value_name = "TIME", requires = "words")]
+    pub(crate) budget: Option<String>,
+
+    /// No trial begins when all together used so many hours of one GPU; with it `--trials` may be left out
+    #[arg(long, value_name = "HOURS", requires = "words")]
+    pub(crate) gpu_hours: Option<String>,
+
+    /// A number that the program says, and how large or small it may be: 'latency <= 20'; may be repeated
+    #[arg(long = "constraint", value_name = "LIMIT", requires = "words")]
+    pub(crate) constraints: Vec<String>,
+
+    /// Parameters to try first: 'lr=0.001,layers=3'; may be repeated
+    #[arg(long = "start", value_name = "NAME=VALUE,…", requires = "words")]
+    pub(crate) starts: Vec<String>,
 
     /// A file or folder that the program needs and the command does not name; may be repeated
     #[arg(long = "with", value_name = "PATH", requires = "words")]
@@ -165,7 +181,6 @@ impl TuneArguments {
             words => json!(words),
         };
         let mut search = json!({
-            "trials": self.trials,
             "space": settings.space,
             "sampler": settings.sampler,
             "pruner": settings.pruner,
@@ -174,6 +189,11 @@ impl TuneArguments {
         for (key, names) in [("minimize", &command.minimize), ("maximize", &command.maximize)] {
             set(&mut search, key, &(!names.is_empty()).then_some(names));
         }
+        set(&mut search, "trials", &self.trials);
+        set(&mut search, "time", &command.budget);
+        set(&mut search, "gpu_hours", &command.gpu_hours);
+        set(&mut search, "constraints", &(!command.constraints.is_empty()).then_some(&command.constraints));
+        set(&mut search, "start", &(!settings.starts.is_empty()).then_some(&settings.starts));
         set(&mut search, "parallel", &self.parallel);
         set(&mut search, "storage", &self.storage);
         set(&mut search, "study", &self.study);
@@ -204,6 +224,10 @@ impl TuneArguments {
             let hint = "say for example `--space 'lr=log(1e-5,1e-1)'`, and `{lr}` in the command";
             return Err(Failure::usage_with("there is nothing to be tried", hint));
         }
+        if self.trials.is_none() && command.budget.is_none() && command.gpu_hours.is_none() {
+            let hint = "say `--trials 50`, or `--budget 2h` or `--gpu-hours 10`";
+            return Err(Failure::usage_with("nothing says when the search is over", hint));
+        }
         let parameters = command.space.iter().map(|text| {
             Parameter::parse(&with_choices(text)).map_err(|error| {
                 let hint = "write NAME=DOMAIN with log(1e-5,1e-1), float(0,1), int(1,8) or choice(adam,sgd)";
@@ -219,7 +243,7 @@ impl TuneArguments {
             sampler: understood::<Sampler>("sampler", command.sampler.as_deref())?,
             pruner: understood::<Pruner>("pruner", command.pruner.as_deref())?,
             seed: self.seed.unwrap_or_default(),
-            starts: Vec::new(),
+            starts: command.starts.iter().map(|text| start(text)).collect::<Result<_, _>>()?,
         };
         match Study::new(settings.clone()) {
             Ok(_) => Ok(settings),
@@ -235,6 +259,18 @@ fn with_choices(text: &str) -> String {
         Some(format!("{name}=choice({inside})"))
     });
     listed.unwrap_or_else(|| text.to_owned())
+}
+
+/// `lr=0.001,layers=3`
+fn start(text: &str) -> Result<Values, Failure> {
+    let values = text.split(',').map(|part| {
+        let (name, value) = part.split_once('=')?;
+        Some((name.trim().to_owned(), Value::parse(value.trim())))
+    });
+    values.collect::<Option<Values>>().ok_or_else(|| {
+        let hint = "write the parameters with commas between them: `--start 'lr=0.001,layers=3'`";
+        Failure::usage_with(format!("--start '{text}': names and values are wanted"), hint)
+    })
 }
 
 /// A name, or JSON where it has settings of its own.

@@ -84,6 +84,7 @@ impl Engine {
                     }
                     self.finish_well(attempt.job, report.outputs.clone().into());
                 } else {
+                    self.graph.note_ending(attempt.job, &report.ending);
                     if self.graph.curtailed(attempt.job).is_none() {
                         self.count_try(attempt.job, &report.ending);
                     }
@@ -96,9 +97,9 @@ impl Engine {
                 self.requests.insert(*job, request.clone());
                 self.set_backoff(*job, *until);
             }
-            Event::Failed { job, .. } => {
+            Event::Failed { job, blame } => {
                 let set = self.graph.set_of(*job);
-                self.graph.end_trial(*job, Outcome::Failed { reason: self.why_failed(*job) });
+                self.graph.end_trial(*job, Outcome::Failed { reason: self.why_failed(*job, *blame) });
                 self.sets[set.index()].failed += 1;
                 let excused = self.tolerates(*job, set);
                 self.excused[job.index()] = excused;
@@ -117,6 +118,10 @@ impl Engine {
                         true
                     }
                     Because::Upstream(cause) => self.excused[cause.index()],
+                    Because::Infeasible => {
+                        self.hard_failures += 1;
+                        false
+                    }
                 };
                 self.excused[job.index()] = excused;
                 let how = if excused { Settled::Excused } else { Settled::Bad };
@@ -323,6 +328,10 @@ impl Engine {
     }
 
     pub(super) fn become_due(&mut self, job: JobId) {
+        if !self.imagined && self.graph.is_infeasible(job) {
+            self.doomed.push_back((job, Because::Infeasible));
+            return;
+        }
         if self.is_ahead(job) {
             self.park(Parked { job, looked: false });
             return;
@@ -359,7 +368,7 @@ impl Engine {
 
     pub(super) fn doom(&mut self, job: JobId, cause: JobId) {
         if self.state(job) == State::Waiting {
-            self.doomed.push_back((job, cause));
+            self.doomed.push_back((job, Because::Upstream(cause)));
         }
     }
 
@@ -502,6 +511,7 @@ impl Engine {
                 }
                 self.tries.remove(&job);
                 self.graph.take_back(job);
+                self.graph.reopen_trial(job);
                 self.count_gpu_need(self.graph.set_of(job), true);
                 self.set(job, State::Waiting);
             }

@@ -28,7 +28,7 @@ pub use explain::{BatchProgress, Explanation, NodeShortage};
 pub use policy::{Mode, Order, Packing, Policy};
 pub use rollout::Forecast;
 
-use crate::event::{Action, Event, Outcome, Placement, Stopping, Way};
+use crate::event::{Action, Because, Event, Outcome, Placement, Stopping, Way};
 use crate::ids::{AttemptId, JobId, SearchId, SetId};
 use crate::job::OutputFile;
 use crate::plan::{Cycle, Graph, Plan};
@@ -250,7 +250,7 @@ pub struct Engine {
     /// Of sets whose conditions look at the newest result of another: who is still to be asked.
     asked_late: BTreeMap<SetId, AskedLate>,
     /// Jobs that can no longer run, and because of whom.
-    doomed: VecDeque<(JobId, JobId)>,
+    doomed: VecDeque<(JobId, Because)>,
     /// Dynamic task sets whose sources may have ended.
     graft_candidates: BTreeSet<SetId>,
     dynamic_consumers: FxHashMap<SetId, Vec<SetId>>,

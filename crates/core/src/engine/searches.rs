@@ -5,7 +5,7 @@
 //! samples and never judges.
 
 use super::{Engine, State, Step};
-use crate::event::{Action, Because, Curtailment, Event};
+use crate::event::{Action, Because, Blame, Curtailment, Event};
 use crate::ids::{AttemptId, JobId, SearchId};
 use crate::job::Ending;
 use crate::units::Timestamp;
@@ -161,10 +161,16 @@ impl Engine {
         }
     }
 
-    pub(super) fn why_failed(&self, job: JobId) -> String {
+    /// What is said of a trial that is not tried again: how its last attempt ended.
+    pub(super) fn why_failed(&self, job: JobId, blame: Blame) -> String {
+        let why = match (self.graph.last_ending(job), blame) {
+            (_, Blame::TooMuch) => "it asks for more than any node has",
+            (Some(ending), _) => ending,
+            (None, _) => "the task failed",
+        };
         match self.tries.get(&job).map_or(0, |tries| tries.counted) {
-            0 | 1 => "the task failed".into(),
-            times => format!("the task failed {times} times"),
+            0 | 1 => why.into(),
+            times => format!("{why} (failed {times} times)"),
         }
     }
 }

@@ -260,9 +260,8 @@ impl Engine {
     }
 
     pub(super) fn skip_doomed(&mut self, now: Timestamp, step: &mut Step) {
-        while let Some((job, cause)) = self.doomed.pop_front() {
+        while let Some((job, because)) = self.doomed.pop_front() {
             if self.state(job) == State::Waiting {
-                let because = Because::Upstream(cause);
                 self.record(now, Event::Skipped { job, because }, step);
             }
         }

@@ -17,11 +17,15 @@ pub(super) struct Outside {
 impl Outside {
     pub(super) fn fits(&self, study: &Study, added: &Added) -> bool {
         let ends = added.outcome.is_some() && self.running.contains_key(&added.source);
-        (ends || !self.sources.contains(&added.source)) && study.space().point(&added.values).is_ok()
+        // Whoever wanted it to be run has taken it up after all, before we did.
+        let begins = added.running || added.outcome.is_some();
+        let taken = begins && self.requests.iter().any(|(source, _)| *source == added.source);
+        (ends || taken || !self.sources.contains(&added.source)) && study.space().point(&added.values).is_ok()
     }
 
     pub(super) fn add(&mut self, study: &mut Study, added: &Added) {
         self.sources.insert(added.source.clone());
+        self.requests.retain(|(source, _)| *source != added.source);
         // Whether it fits was seen before it was recorded.
         match &added.outcome {
             None if added.running => {

@@ -7,13 +7,13 @@ use super::graph::Graph;
 use super::outside::Outside;
 use crate::event::{Added, Curtailment};
 use crate::ids::{Digest, JobId, SearchId, SetId};
-use crate::job::{InputFile, Source, Told};
+use crate::job::{Ending, InputFile, Source, Told};
 use crate::units::Timestamp;
-use crate::workflow::{Finding, Search, Value};
+use crate::workflow::{Constraint, FileSource, Finding, Search, Value};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 use std::time::Duration;
-use tulpar_hpo::{Decision, Origin, Outcome, State, Study, Trial, Values, analysis};
+use tulpar_hpo::{Decision, Origin, Outcome, Pruner, State, Study, Trial, Values, analysis};
 
 /// More numbers on the way would be a slip of the program.
 const MOST_STEPS: usize = 10_000;
@@ -37,6 +37,8 @@ struct Searching {
     /// Told to end early, and not seen to end.
     curtailed: BTreeMap<JobId, Curtailment>,
     paused: BTreeSet<JobId>,
+    /// How the last attempt of each ended that has not ended well, in words.
+    endings: BTreeMap<JobId, String>,
     /// When the first trial was asked for; later by as long as the run was interrupted.
     began: Option<Timestamp>,
     /// What attempts that ended have used of GPUs, together.
@@ -53,6 +55,7 @@ impl Searching {
             outside: Outside::default(),
             curtailed: BTreeMap::new(),
             paused: BTreeSet::new(),
+            endings: BTreeMap::new(),
             began: None,
             gpu_time: Duration::ZERO,
         }
@@ -165,6 +168,12 @@ impl Graph {
         *self.searches.all.get(&search)?.tasks.get(number as usize)?
     }
 
+    /// The trials of a search that are tasks here, in the order of their numbers.
+    pub fn own_trials(&self, search: SearchId) -> impl Iterator<Item = &Trial> {
+        let trials = self.study(search).map(Study::trials).unwrap_or_default();
+        trials.iter().filter(move |trial| self.task_of_trial(search, trial.number).is_some())
+    }
+
     /// How many of the set's tasks were asked for: they are asked for in their order.
     pub fn asked(&self, search: SearchId) -> u32 {
         self.searches.all.get(&search).map_or(0, |searching| searching.asked)
@@ -212,9 +221,12 @@ impl Graph {
         searching.study.report(number, step, value).unwrap_or(Decision::Continue)
     }
 
-    /// Whether a number of a trial was not recorded before.
+    /// Whether a number of a trial was not recorded before. One that is not finite is for the pruner alone.
     pub(crate) fn is_news(&self, job: JobId, step: u64, value: f64) -> bool {
-        let Some(trial) = self.trial(job).filter(|_| value.is_finite()) else { return false };
+        let Some(trial) = self.trial(job) else { return false };
+        if !value.is_finite() {
+            return self.searching(job).is_some_and(|searching| searching.study.settings().pruner != Pruner::None);
+        }
         match trial.reports.binary_search_by_key(&step, |(step, _)| *step) {
             Ok(at) => trial.reports[at].1 != value,
             Err(_) => trial.reports.len() < MOST_STEPS,
@@ -223,7 +235,7 @@ impl Graph {
 
     /// What was recorded while the trial ran need not be recorded again with its end.
     pub(crate) fn leave_out_known(&self, job: JobId, told: &mut Told) {
-        told.steps.retain(|(step, value)| self.is_news(job, *step, *value));
+        told.steps.retain(|(step, value)| value.is_finite() && self.is_news(job, *step, *value));
     }
 
     pub(crate) fn curtail(&mut self, job: JobId, how: Curtailment) {
@@ -331,7 +343,27 @@ impl Graph {
         if let Some((searching, number)) = self.of_trial(job) {
             searching.curtailed.remove(&job);
             searching.paused.remove(&job);
+            searching.endings.remove(&job);
             let _ = searching.study.tell(number, outcome);
+        }
+    }
+
+    /// An attempt of a trial has not ended well; what follows says what becomes of the trial.
+    pub(crate) fn note_ending(&mut self, job: JobId, ending: &Ending) {
+        if let Some((searching, _)) = self.of_trial(job) {
+            searching.endings.insert(job, ending.words());
+        }
+    }
+
+    /// How the last attempt of a trial ended that has not ended well.
+    pub(crate) fn last_ending(&self, job: JobId) -> Option<&str> {
+        self.searching(job)?.endings.get(&job).map(String::as_str)
+    }
+
+    /// A task that had failed or was cancelled is run again, and so is its trial.
+    pub(crate) fn reopen_trial(&mut self, job: JobId) {
+        if let Some((searching, number)) = self.of_trial(job) {
+            let _ = searching.study.reopen(number);
         }
     }
 
@@ -360,32 +392,74 @@ impl Graph {
         Some(InputFile { path, source: Source::Text(text.into()), size, digest })
     }
 
+    /// Whether a task takes what no search found: trials are complete, and none of them keeps the constraints.
+    pub(crate) fn is_infeasible(&self, job: JobId) -> bool {
+        if self.searches.all.is_empty() {
+            return false;
+        }
+        let task = self.plan().task(self.set_of(job));
+        let further = task.run.planned().into_iter().flat_map(|planned| planned.further.values().flatten());
+        task.inputs.iter().map(|input| &input.source).chain(further).any(|source| match source {
+            FileSource::Search { task, finding } => {
+                let searches = self.searches_for(job, *task);
+                searches.iter().any(|search| self.breaks_constraints(*search))
+                    && !searches.iter().any(|search| self.has_found(*search, *finding))
+            }
+            _ => false,
+        })
+    }
+
+    fn breaks_constraints(&self, search: SearchId) -> bool {
+        let trials = self.study(search).map(Study::trials).unwrap_or_default();
+        trials.iter().any(|trial| trial.state == State::Complete && !trial.is_feasible())
+    }
+
+    fn has_found(&self, search: SearchId, finding: Finding) -> bool {
+        match finding {
+            Finding::Trials => true,
+            Finding::Best => self.study(search).is_some_and(|study| best_trial(study).is_some()),
+            Finding::Output(_) | Finding::Top { .. } | Finding::Front(_) => self.best(search).is_some(),
+        }
+    }
+
     /// The task that was the best trial of a search, among those that ran here.
     pub fn best(&self, search: SearchId) -> Option<JobId> {
         self.top(search, 1).first().copied()
     }
 
-    /// The tasks that were the best trials, the best first; with several objectives, of the front.
+    /// The tasks that were the best trials, the best first; with several objectives, of the front those that lie farthest
+    /// apart.
     pub fn top(&self, search: SearchId, most: usize) -> Vec<JobId> {
         let Some(study) = self.study(search) else { return Vec::new() };
         let best = if study.settings().objectives.len() == 1 {
             study.top(study.trials().len())
         } else {
-            analysis::front(study)
+            analysis::spread(study, &self.own_front(search))
         };
         best.into_iter().filter_map(|number| self.task_of_trial(search, number)).take(most).collect()
     }
 
-    /// The tasks of all trials that no other is better than in every objective.
+    /// Trials that ran here and that no other of these is better than in every objective: what others ran left no files.
+    fn own_front(&self, search: SearchId) -> Vec<u32> {
+        let own = |trial: &Trial| self.task_of_trial(search, trial.number).is_some();
+        self.study(search).map(|study| analysis::front_among(study, own)).unwrap_or_default()
+    }
+
+    /// The tasks of these trials.
     pub fn front(&self, search: SearchId) -> Vec<JobId> {
-        let front = self.study(search).map(analysis::front).unwrap_or_default();
-        front.into_iter().filter_map(|number| self.task_of_trial(search, number)).collect()
+        self.own_front(search).into_iter().filter_map(|number| self.task_of_trial(search, number)).collect()
+    }
+
+    /// A trial as its task counts it, from 1; none where somebody else ran it.
+    pub fn count_of_trial(&self, search: SearchId, number: u32) -> Option<u32> {
+        let job = self.task_of_trial(search, number)?;
+        Some(self.index_of(job) % self.searches.trials[search.set.index()] + 1)
     }
 
     /// As the task counts its trials; those of others are called by where they are kept.
     fn trial_name(&self, search: SearchId, trial: &Trial) -> serde_json::Value {
-        match self.task_of_trial(search, trial.number) {
-            Some(job) => (self.index_of(job) % self.searches.trials[search.set.index()] + 1).into(),
+        match self.count_of_trial(search, trial.number) {
+            Some(count) => count.into(),
             None => trial.source.clone().unwrap_or_default().into(),
         }
     }
@@ -410,7 +484,12 @@ impl Graph {
         let names: Vec<&str> = study.space().parameters().iter().map(|parameter| parameter.name.as_str()).collect();
         let objectives: Vec<&str> =
             study.settings().objectives.iter().map(|objective| objective.name.as_str()).collect();
-        let head = ["trial", "state"].into_iter().chain(objectives.iter().copied()).chain(names.iter().copied());
+        let limits =
+            self.plan().task(search.set).search().map(|search| search.constraints.as_slice()).unwrap_or_default();
+        let constrained = constrained(limits, &objectives);
+        let head = ["trial", "state"].into_iter().chain(objectives.iter().copied());
+        let head = head.chain(constrained.iter().map(|(_, limit)| limit.name.as_str()));
+        let head = head.chain((!limits.is_empty()).then_some("feasible")).chain(names.iter().copied());
         let mut text = head.map(cell).collect::<Vec<_>>().join(",");
         text.push('\n');
         for trial in study.trials() {
@@ -427,6 +506,14 @@ impl Graph {
                 let value = trial.values.get(objective).map(ToString::to_string).unwrap_or_default();
                 let _ = write!(text, ",{value}");
             }
+            for (at, limit) in &constrained {
+                let value = trial.constraints.get(*at).map(|violation| limit.value(*violation).to_string());
+                let _ = write!(text, ",{}", value.unwrap_or_default());
+            }
+            if !limits.is_empty() {
+                let complete = trial.state == State::Complete;
+                let _ = write!(text, ",{}", if complete { trial.is_feasible().to_string() } else { String::new() });
+            }
             let values = study.values(trial.number).unwrap_or_default();
             for name in &names {
                 let value = values.get(*name).map(ToString::to_string).unwrap_or_default();
@@ -436,6 +523,14 @@ impl Graph {
         }
         text
     }
+}
+
+/// The numbers that only constraints are about, each once, with the constraint that says it.
+fn constrained<'a>(limits: &'a [Constraint], objectives: &[&str]) -> Vec<(usize, &'a Constraint)> {
+    let new = |(at, limit): &(usize, &Constraint)| {
+        !objectives.contains(&limit.name.as_str()) && !limits[..*at].iter().any(|other| other.name == limit.name)
+    };
+    limits.iter().enumerate().filter(new).collect()
 }
 
 /// With several objectives, the first of those that no other is better than in all of them.

@@ -68,6 +68,37 @@ fn a_trial_that_is_worse_at_its_rung_is_pruned_and_its_place_goes_to_the_next() 
 }
 
 #[test]
+fn a_trial_that_diverges_is_pruned_where_trials_are_and_a_journal_can_say_so() {
+    let mut bench = Bench::new(SEARCH);
+    bench.begin();
+    let attempt = bench.attempt("search[trial=1]");
+    let events = bench.engine.step(Timestamp(0), vec![Input::Said { attempt, step: 1, value: f64::NAN }]).events;
+    assert!(matches!(events[1], Event::Curtailed { .. }), "{events:?}");
+    let line = serde_json::to_string(&events[0]).unwrap();
+    let again: Event = serde_json::from_str(&line).unwrap();
+    assert!(matches!(again, Event::Reported { step: 1, value, .. } if value.is_nan()), "{line}");
+    assert_eq!(bench.on_the_way(1, 2, f64::NAN), [""; 0], "once is enough");
+    let ended = bench.end("search[trial=1]", Ending::Cancelled);
+    assert_eq!(ended[1], "skipped search[trial=1] Pruned", "{ended:?}");
+    let mut bench = Bench::new(&SEARCH.replace("      pruner: {halving: {least: 1, factor: 2}}\n", ""));
+    bench.begin();
+    assert_eq!(bench.on_the_way(1, 1, f64::NAN), [""; 0], "nobody prunes: what it says last counts");
+}
+
+#[test]
+fn a_journal_with_a_number_that_was_none_is_read_and_its_trial_has_failed() {
+    let told: Told = serde_json::from_str(r#"{"values": {"loss": null}, "steps": [[1, 0.5], [2, null]]}"#).unwrap();
+    let mut bench = Bench::new(SEARCH);
+    bench.begin();
+    let attempt = bench.attempt("search[trial=1]");
+    let mut report = bench.report(Ending::Exit(0), &["model.bin"]);
+    report.told = Some(Box::new(told));
+    bench.tell(Input::Ended { attempt, report: Box::new(report) });
+    let trial = bench.engine.graph().trial(attempt.job).unwrap();
+    assert_eq!(trial.reason.as_deref(), Some("it ended with NaN instead of a number"));
+}
+
+#[test]
 fn a_trial_that_has_ended_well_before_it_could_be_pruned_is_a_success() {
     let mut bench = Bench::new(SEARCH);
     bench.begin();
@@ -191,6 +222,31 @@ fn a_trial_that_breaks_a_constraint_is_not_the_best_and_the_best_few_are_what_ot
     assert_eq!(serde_json::from_str::<serde_json::Value>(best).unwrap()["trial"], 3);
     let models: Vec<&str> = inputs[2].files.iter().map(|file| file.path.as_str()).collect();
     assert_eq!(models, ["search[trial=3].bin", "search[trial=2].bin"]);
+}
+
+#[test]
+fn where_no_trial_keeps_the_constraints_nobody_runs_with_an_empty_best() {
+    let text = SEARCH
+        .replace("      pruner: {halving: {least: 1, factor: 2}}\n", "      constraints: [latency <= 20]\n")
+        .replace("trials: 3", "trials: 2")
+        .replace("    in: [search.best, search.trials, search.model]\n", "    in: [search.best]\n")
+        .replace(" --table {trials} --from {model}", "")
+        + "  table:\n    in: [search.trials]\n    run: look {trials}\n  models:\n    in: [search.best(2).model]\n    run: mean {model}\n";
+    let mut bench = Bench::new(&text);
+    bench.begin();
+    let mut ended = Vec::new();
+    for (name, loss) in [("search[trial=1]", 0.1), ("search[trial=2]", 0.3)] {
+        let values = BTreeMap::from([("loss".to_owned(), loss), ("latency".to_owned(), 21.0)]);
+        let mut report = bench.report(Ending::Exit(0), &[&format!("{name}.bin")]);
+        report.told = Some(Box::new(Told { values, steps: Vec::new() }));
+        ended = bench.tell(Input::Ended { attempt: bench.attempt(name), report: Box::new(report) });
+    }
+    assert!(ended.contains(&"skipped train Infeasible".to_owned()), "{ended:?}");
+    assert!(ended.contains(&"skipped models Infeasible".to_owned()), "{ended:?}");
+    let Source::Text(table) = &bench.specs["table"].inputs[0].files[0].source else { panic!() };
+    assert_eq!(table.lines().next(), Some("trial,state,loss,latency,feasible,lr"));
+    assert!(table.lines().nth(1).is_some_and(|line| line.starts_with("1,complete,0.1,21,false,")), "{table}");
+    assert_eq!(bench.done("table").last().map(String::as_str), Some("run Failed"));
 }
 
 #[test]

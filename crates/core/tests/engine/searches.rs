@@ -57,14 +57,30 @@ fn trials_are_asked_for_when_there_is_room_and_the_best_goes_on() {
 fn no_more_trials_than_allowed_are_under_way_and_one_that_failed_is_told_so() {
     let mut bench = Bench::new(&SEARCH.replace("trials: 3,", "trials: 3, parallel: 1,"));
     assert_eq!(bench.begin().iter().filter(|line| line.starts_with("Asked")).count(), 1);
+    let job = bench.job("search[trial=1]");
     let failed = bench.end("search[trial=1]", Ending::Exit(1));
     assert!(failed.contains(&"failed search[trial=1] Task".to_owned()), "{failed:?}");
+    assert_eq!(bench.engine.graph().trial(job).unwrap().reason.as_deref(), Some("exit code 1"));
     bench.says("search[trial=2]", 2.0);
     let ended = bench.says("search[trial=3]", 3.0);
     assert!(ended.contains(&"start train.1 on here-01".to_owned()), "{ended:?}");
     let Source::Text(table) = &bench.specs["train"].inputs[1].files[0].source else { panic!() };
     assert!(table.lines().nth(1).is_some_and(|line| line.starts_with("1,failed,,")), "{table}");
     assert_eq!(bench.done("train").last().map(String::as_str), Some("run Done"));
+}
+
+#[test]
+fn a_trial_that_failed_says_how_its_last_attempt_ended_and_how_often() {
+    let text = SEARCH.replace("    out: {model: 'model", "    retry: 1\n    out: {model: 'model");
+    let mut bench = Bench::new(&text.replace("trials: 3,", "trials: 3, parallel: 1,"));
+    bench.begin();
+    let job = bench.job("search[trial=1]");
+    bench.end("search[trial=1]", Ending::Exit(3));
+    bench.wait(3600);
+    let lacks = Ending::Incomplete(vec!["the number `loss`".into()]);
+    bench.end("search[trial=1]", lacks);
+    let reason = bench.engine.graph().trial(job).unwrap().reason.clone();
+    assert_eq!(reason.as_deref(), Some("did not write the number `loss` (failed 2 times)"));
 }
 
 #[test]
@@ -178,6 +194,105 @@ fn what_others_run_is_not_tried_here_and_counts_when_it_ends() {
     let study = bench.engine.graph().study(SetId(0)).expect("a search");
     assert_eq!(study.best().map(|trial| (trial.source.as_deref(), trial.values[0])), Some((Some("optuna:3"), 0.5)));
     assert_eq!(study.pending().count(), 1);
+}
+
+#[test]
+fn what_others_wanted_and_then_ran_themselves_is_not_run_here_and_counts() {
+    let mut bench = Bench::new(OUTSIDE);
+    bench.begin();
+    bench.tell(added("optuna:3", 7, None));
+    bench.tell(added("optuna:4", 8, None));
+    bench.tell(running("optuna:3", 7));
+    bench.tell(added("optuna:4", 8, Some(Outcome::value(0.5))));
+    bench.says("search[trial=1]", 1.0);
+    assert_eq!(bench.shell_line("search[trial=2]"), "train 2", "neither 7 nor 8: others try them");
+    bench.tell(added("optuna:3", 7, Some(Outcome::value(0.25))));
+    let study = bench.engine.graph().study(SetId(0)).expect("a search");
+    let known: Vec<(Option<&str>, &[f64])> =
+        study.trials().iter().map(|trial| (trial.source.as_deref(), trial.values.as_slice())).collect();
+    assert_eq!(
+        known,
+        [(None, &[1.0][..]), (Some("optuna:3"), &[0.25]), (Some("optuna:4"), &[0.5]), (None, &[])],
+        "each once"
+    );
+}
+
+#[test]
+fn a_trial_that_was_cancelled_runs_again_after_a_resume_and_its_result_counts() {
+    use tulpar_core::event::Stopping;
+    use tulpar_core::units::Timestamp;
+    let mut bench = Bench::new(&SEARCH.replace("trials: 3,", "trials: 2, parallel: 1,"));
+    bench.begin();
+    bench.tell(Input::Stop { how: Stopping::Cancel });
+    let ended = bench.end("search[trial=1]", Ending::Cancelled);
+    assert_eq!(ended.last().map(String::as_str), Some("run Cancelled"), "{ended:?}");
+    bench.engine.apply(Timestamp(0), &Event::RunResumed { version: "1".into() });
+    bench.begin();
+    bench.says("search[trial=1]", 0.25);
+    bench.says("search[trial=2]", 0.5);
+    let set = bench.engine.plan().set_named("search").unwrap();
+    let study = bench.engine.graph().study(set).unwrap();
+    assert_eq!(study.best().map(|trial| (trial.number, trial.values[0])), Some((0, 0.25)));
+    assert_eq!(bench.specs["train"].inputs[2].files[0].path, "search[trial=1].bin");
+}
+
+#[test]
+fn the_trial_by_which_a_search_failed_runs_again_after_a_resume() {
+    use tulpar_core::units::Timestamp;
+    let mut bench = Bench::new(&SEARCH.replace("trials: 3,", "trials: 2, parallel: 1,"));
+    bench.begin();
+    bench.end("search[trial=1]", Ending::Exit(1));
+    let ended = bench.end("search[trial=2]", Ending::Exit(1));
+    assert_eq!(ended.last().map(String::as_str), Some("run Failed"), "{ended:?}");
+    bench.engine.apply(Timestamp(0), &Event::RunResumed { version: "1".into() });
+    bench.begin();
+    let ended = bench.says("search[trial=2]", 0.5);
+    assert!(ended.contains(&"start train.1 on here-01".to_owned()), "{ended:?}");
+    let Source::Text(best) = &bench.specs["train"].inputs[0].files[0].source else { panic!() };
+    assert!(best.contains("\"trial\": 2"), "{best}");
+}
+
+/// Small and fast at once, of which there is no best.
+const SEVERAL: &str = "
+workflow: w
+tasks:
+  search:
+    search: {trials: 5, parallel: 1, sampler: nsga2, minimize: [loss, size], space: {x: 'float(0, 1)'}}
+    out: {model: 'model-{trial}.bin'}
+    run: train {x}
+  front:
+    in: [search.front.model]
+    run: show {model}
+  two:
+    in: [search.best(2).model, search.best]
+    run: show {model} {best}
+";
+
+#[test]
+fn with_several_objectives_the_front_of_what_ran_here_goes_on_and_the_best_few_are_its_ends() {
+    let mut bench = Bench::new(SEVERAL);
+    bench.begin();
+    // Better than all in both; it left no file here.
+    let values = Values::from([("x".to_owned(), Value::Float(0.5))]);
+    let outcome = Some(Outcome::Complete { values: vec![0.0, 0.0], constraints: vec![] });
+    let added = Added { source: "optuna:1".into(), values, steps: Vec::new(), outcome, running: false };
+    bench.tell(Input::Added { set: SetId(0), part: 0, added: Box::new(added) });
+    for (trial, loss, size) in [(1, 2.0, 2.0), (2, 1.0, 3.0), (3, 4.0, 4.0), (4, 3.0, 1.5), (5, 5.0, 1.0)] {
+        let name = format!("search[trial={trial}]");
+        let attempt = bench.attempt(&name);
+        let mut report = bench.report(Ending::Exit(0), &[&format!("{trial}.bin")]);
+        let values = BTreeMap::from([("loss".to_owned(), loss), ("size".to_owned(), size)]);
+        report.told = Some(Box::new(Told { values, steps: Vec::new() }));
+        bench.tell(Input::Ended { attempt, report: Box::new(report) });
+    }
+    let paths = |task: &str| -> Vec<String> {
+        bench.specs[task].inputs[0].files.iter().map(|file| file.path.clone()).collect()
+    };
+    assert_eq!(paths("front"), ["1.bin", "2.bin", "4.bin", "5.bin"]);
+    assert_eq!(paths("two"), ["2.bin", "5.bin"], "the ends, not the first two");
+    let Source::Text(best) = &bench.specs["two"].inputs[1].files[0].source else { panic!() };
+    let best: serde_json::Value = serde_json::from_str(best).unwrap();
+    assert_eq!((&best["trial"], &best["values"]["size"]), (&2.into(), &3.0.into()));
 }
 
 const EACH: &str = "

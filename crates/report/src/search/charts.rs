@@ -74,14 +74,14 @@ fn history(search: &SearchReport, objective: usize) -> Option<Drawing> {
             svg,
             "<path class=\"failed\" d=\"M{place:.1} {:.1}v-9\"><title>trial {}: {}</title></path>",
             FRAME.ground(),
-            trial.trial,
+            escape(&trial.name),
             escape(reason)
         );
     }
     // By number, not by end: the line never goes back.
     let mut path = String::new();
     let mut best: Option<f64> = None;
-    for trial in search.trials.iter().filter(|trial| trial.feasible) {
+    for trial in search.trials.iter().filter(|trial| trial.is_feasible()) {
         let Some(value) = trial.values.get(objective).copied() else { continue };
         if best.is_some_and(|best| goal.loss(value) >= goal.loss(best)) {
             continue;
@@ -239,7 +239,7 @@ fn curves(search: &SearchReport) -> Option<Drawing> {
             svg,
             "<path class=\"curve k{place}\" d=\"M{left:.1} 14h22\"/><text class=\"tick\" x=\"{:.1}\" y=\"18\">trial {}</text>",
             left + 28.0,
-            trial.trial
+            escape(&trial.name)
         );
     }
     FRAME.below(&mut svg, &x.ticks(8), "step");

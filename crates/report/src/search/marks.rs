@@ -21,7 +21,7 @@ pub(super) fn shade(unit: f64) -> String {
 pub(super) fn mark(svg: &mut String, trial: &TrialRow, (x, y): (f64, f64), class: &str, said: &str) {
     let shape = match trial.state {
         "pruned" => format!("<path class=\"cross {class}\" d=\"M{:.1} {:.1}l7 7m0 -7l-7 7\">", x - 3.5, y - 3.5),
-        "complete" if !trial.feasible => {
+        "complete" if trial.infeasible => {
             format!("<path class=\"dot {class}\" d=\"M{x:.1} {:.1}l4.2 7.2h-8.4z\">", y - 4.6)
         }
         _ => format!("<circle class=\"dot {class}\" cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"3.6\">"),
@@ -48,7 +48,7 @@ pub(super) fn said(search: &SearchReport, trial: &TrialRow) -> String {
     }
     let parameters = trial.parameters.iter().map(|(name, value)| format!("{name} {value}"));
     let parameters: Vec<String> = parameters.collect();
-    format!("trial {}, {}: {}; {}", trial.trial, trial.state, values.join(", "), parameters.join(", "))
+    format!("trial {}, {}: {}; {}", trial.name, trial.standing(), values.join(", "), parameters.join(", "))
 }
 
 /// Trials of which there is a value, at most so many, evenly taken from all, and always the best.

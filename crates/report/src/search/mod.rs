@@ -23,6 +23,7 @@ use tulpar_core::hpo::analysis::{self, Importance, Outlook};
 use tulpar_core::hpo::{Direction, Domain, State, Study, Trial, Value};
 use tulpar_core::ids::SearchId;
 use tulpar_core::plan::Graph;
+use tulpar_core::units::Timestamp;
 
 /// One search of a run.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -34,7 +35,7 @@ pub struct SearchReport {
     pub wanted: u32,
     /// How many are in each state.
     pub states: BTreeMap<&'static str, u32>,
-    /// The number of the best trial, counted from 1; with several objectives see `front`.
+    /// The place of the best trial among `trials`, counted from 1; with several objectives see `front`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub best: Option<u32>,
     /// With several objectives: the trials that no other beats in all of them.
@@ -46,6 +47,9 @@ pub struct SearchReport {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub outlook: Option<Outlook>,
     pub more: usize,
+    /// From the first trial to the last, by the clock.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub elapsed_seconds: Option<f64>,
     /// Of all attempts of all trials.
     pub wall_seconds: f64,
     pub gpu_hours: f64,
@@ -80,8 +84,10 @@ impl Goal {
 
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct TrialRow {
-    /// Counted from 1, as `{trial}` is.
+    /// Its place among all trials that are known, those of others included, counted from 1.
     pub trial: u32,
+    /// What it is called: the number that `{trial}` is; of one that somebody else ran, where it is kept.
+    pub name: String,
     /// The task that it is; none where somebody else ran it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub job: Option<u32>,
@@ -98,9 +104,9 @@ pub struct TrialRow {
     /// Why it failed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
-    /// Constraints are kept.
-    #[serde(skip)]
-    pub(crate) feasible: bool,
+    /// It is complete, and breaks a constraint.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub infeasible: bool,
     #[serde(skip)]
     pub(crate) point: Vec<Option<f64>>,
 }
@@ -110,6 +116,7 @@ impl TrialRow {
     pub fn without_steps(&self) -> Self {
         TrialRow {
             steps: Vec::new(),
+            name: self.name.clone(),
             values: self.values.clone(),
             parameters: self.parameters.clone(),
             reason: self.reason.clone(),
@@ -126,6 +133,21 @@ impl TrialRow {
 
     pub(crate) fn is_complete(&self) -> bool {
         !self.values.is_empty()
+    }
+
+    /// Complete, and all constraints are kept.
+    pub(crate) fn is_feasible(&self) -> bool {
+        self.is_complete() && !self.infeasible
+    }
+
+    /// Whether it is a task of this run, and not of somebody else.
+    pub(crate) fn is_own(&self) -> bool {
+        self.job.is_some()
+    }
+
+    /// Its state in a table.
+    pub(crate) fn standing(&self) -> String {
+        if self.infeasible { format!("{}, breaks a constraint", self.state) } else { self.state.to_owned() }
     }
 }
 
@@ -149,11 +171,13 @@ fn searched(graph: &Graph, gathered: &Gathered, search: SearchId) -> Option<Sear
     let task = graph.plan().task(search.set);
     let took = |number: u32| {
         let job = graph.task_of_trial(search, number);
-        let (wall_us, milli_gpu_us) = job.and_then(|job| gathered.trials.get(&job)).copied().unwrap_or_default();
+        let took = job.and_then(|job| gathered.trials.get(&job)).copied().unwrap_or_default();
         Took {
             job: job.map(|job| job.0),
-            seconds: crate::summary::seconds(wall_us),
-            gpu_hours: milli_gpu_us as f64 / 3.6e12,
+            count: graph.count_of_trial(search, number),
+            seconds: crate::summary::seconds(took.wall_us),
+            gpu_hours: took.milli_gpu_us as f64 / 3.6e12,
+            span: took.span,
         }
     };
     Some(SearchReport::new(&graph.search_name(search), task.search()?.trials, graph.study(search)?, took))
@@ -163,8 +187,12 @@ fn searched(graph: &Graph, gathered: &Gathered, search: SearchId) -> Option<Sear
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Took {
     pub job: Option<u32>,
+    /// The number that `{trial}` is; none where somebody else ran it.
+    pub count: Option<u32>,
     pub seconds: f64,
     pub gpu_hours: f64,
+    /// When the first attempt began and the last ended.
+    pub span: Option<(Timestamp, Timestamp)>,
 }
 
 impl SearchReport {
@@ -175,7 +203,12 @@ impl SearchReport {
             maximize: one.direction == Direction::Maximize,
         };
         let objectives: Vec<Goal> = study.settings().objectives.iter().map(goal).collect();
-        let trials: Vec<TrialRow> = study.trials().iter().map(|trial| row(study, trial, took(trial.number))).collect();
+        let spent: Vec<Took> = study.trials().iter().map(|trial| took(trial.number)).collect();
+        let spans = || spent.iter().filter_map(|took| took.span);
+        let (began, ended) = (spans().map(|(began, _)| began).min(), spans().map(|(_, ended)| ended).max());
+        let elapsed = began.zip(ended).map(|(began, ended)| ended.since(began).as_secs_f64());
+        let trials: Vec<TrialRow> =
+            study.trials().iter().zip(&spent).map(|(trial, took)| row(study, trial, *took)).collect();
         let mut states = BTreeMap::new();
         trials.iter().for_each(|trial| *states.entry(trial.state).or_insert(0) += 1);
         let several = objectives.len() > 1;
@@ -194,6 +227,7 @@ impl SearchReport {
             importances: analysis::importances(study, 0),
             outlook: analysis::outlook(study, more),
             more,
+            elapsed_seconds: elapsed,
             wall_seconds: trials.iter().map(|trial| trial.seconds).sum(),
             gpu_hours: trials.iter().map(|trial| trial.gpu_hours).sum(),
             progress: progress.collect(),
@@ -208,6 +242,11 @@ impl SearchReport {
 fn row(study: &Study, trial: &Trial, took: Took) -> TrialRow {
     TrialRow {
         trial: trial.number + 1,
+        name: match (took.count, &trial.source) {
+            (Some(count), _) => count.to_string(),
+            (None, Some(source)) => source.clone(),
+            (None, None) => (trial.number + 1).to_string(),
+        },
         job: took.job,
         state: word(trial.state),
         values: trial.values.clone(),
@@ -216,7 +255,7 @@ fn row(study: &Study, trial: &Trial, took: Took) -> TrialRow {
         gpu_hours: took.gpu_hours,
         steps: trial.reports.clone(),
         reason: trial.reason.clone(),
-        feasible: trial.is_feasible(),
+        infeasible: trial.state == State::Complete && !trial.is_feasible(),
         point: trial.point.clone(),
     }
 }

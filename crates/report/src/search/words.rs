@@ -5,7 +5,7 @@ use super::{Goal, SearchReport, TrialRow};
 use crate::csv::{Csv, CsvFile, number};
 use crate::scenario::Document;
 use crate::words::{NONE, Table, long_seconds, percent, seconds};
-use tulpar_core::hpo::{State, Value};
+use tulpar_core::hpo::{State, Trial, Value};
 use tulpar_core::ids::SearchId;
 use tulpar_core::plan::Graph;
 
@@ -18,20 +18,27 @@ pub fn search_lines(graph: &Graph) -> Vec<String> {
 pub fn search_line(graph: &Graph, search: SearchId) -> Option<String> {
     let study = graph.study(search)?;
     let wanted = graph.plan().task(search.set).search()?.trials;
-    let mut line = format!("{}: {} of {wanted} trials", graph.search_name(search), study.ended().len());
+    let own: Vec<&Trial> = graph.own_trials(search).collect();
+    let ended = own.iter().filter(|trial| trial.state.is_ended()).count();
+    let mut line = format!("{}: {ended} of {wanted} trials", graph.search_name(search));
     for (state, word) in
         [(State::Running, "running"), (State::Paused, "paused"), (State::Pruned, "pruned"), (State::Failed, "failed")]
     {
-        let count = study.trials().iter().filter(|trial| trial.state == state).count();
+        let count = own.iter().filter(|trial| trial.state == state).count();
         if count > 0 {
             line.push_str(&format!(", {count} {word}"));
         }
+    }
+    if study.trials().len() > own.len() {
+        line.push_str(&format!(", {} of others", study.trials().len() - own.len()));
     }
     let objectives = &study.settings().objectives;
     if let [objective] = &objectives[..] {
         if let Some(best) = study.best() {
             let value = best.values.first().copied().unwrap_or(f64::NAN);
-            line.push_str(&format!(", best {} {} (trial {})", objective.name, figure(value), best.number + 1));
+            let count = graph.count_of_trial(search, best.number).map(|count| count.to_string());
+            let name = count.or_else(|| best.source.clone()).unwrap_or_default();
+            line.push_str(&format!(", best {} {} (trial {name})", objective.name, figure(value)));
         }
     } else {
         let front = tulpar_core::hpo::analysis::front(study).len();
@@ -53,8 +60,10 @@ impl Goal {
 /// What is to be said before any chart.
 pub fn search_sentences(search: &SearchReport) -> Vec<String> {
     let goals: Vec<String> = search.objectives.iter().map(Goal::words).collect();
-    let count = |state: &str| search.states.get(state).copied().unwrap_or(0);
-    let mut first = format!("Looked for {}: {} of {} trials ended", goals.join(" and "), ended(search), search.wanted);
+    let own = || search.trials.iter().filter(|trial| trial.is_own());
+    let count = |state: &str| own().filter(|trial| trial.state == state).count();
+    let ended: usize = ["complete", "pruned", "failed"].into_iter().map(count).sum();
+    let mut first = format!("Looked for {}: {ended} of {} trials ended", goals.join(" and "), search.wanted);
     let parts: Vec<String> = ["complete", "pruned", "failed", "paused", "running"]
         .into_iter()
         .filter(|state| count(state) > 0)
@@ -63,19 +72,26 @@ pub fn search_sentences(search: &SearchReport) -> Vec<String> {
     if !parts.is_empty() {
         first.push_str(&format!(" ({})", parts.join(", ")));
     }
+    let others = search.trials.len() - own().count();
+    if others > 0 {
+        first.push_str(&format!("; {others} of others are known"));
+    }
     first.push('.');
     let mut all = vec![first];
     if let Some(best) = search.best.and_then(|number| search.trials.get(number as usize - 1)) {
         let value = best.values.first().copied().unwrap_or(f64::NAN);
-        all.push(format!("The best is trial {} with {} {}.", best.trial, search.objectives[0].name, figure(value)));
+        all.push(format!("The best is trial {} with {} {}.", best.name, search.objectives[0].name, figure(value)));
     }
     if !search.front.is_empty() {
-        let shown: Vec<String> = search.front.iter().take(20).map(ToString::to_string).collect();
+        let trials = search.front.iter().filter_map(|number| search.trials.get(*number as usize - 1));
+        let shown: Vec<String> = trials.take(20).map(|trial| trial.name.clone()).collect();
         let more = if search.front.len() > 20 { " …" } else { "" };
         all.push(format!("No other trial beats these in every objective: {}{more}.", shown.join(", ")));
     }
     let gpus = if search.gpu_hours > 0.0 { format!(", {} GPU hours", figure(search.gpu_hours)) } else { String::new() };
-    all.push(format!("All trials together took {}{gpus}.", long_seconds(search.wall_seconds)));
+    let elapsed = search.elapsed_seconds.map(|elapsed| format!(", {} by the clock", long_seconds(elapsed)));
+    let together = long_seconds(search.wall_seconds);
+    all.push(format!("All trials together took {together}{gpus}{}.", elapsed.unwrap_or_default()));
     if let Some(outlook) = &search.outlook {
         let gain = match outlook.gain > 0.0 {
             true => format!("; {} would become better by about {}", search.objectives[0].name, figure(outlook.gain)),
@@ -90,10 +106,6 @@ pub fn search_sentences(search: &SearchReport) -> Vec<String> {
         ));
     }
     all
-}
-
-fn ended(search: &SearchReport) -> u32 {
-    ["complete", "pruned", "failed"].iter().filter_map(|state| search.states.get(state)).sum()
 }
 
 /// The parameters of the best trial.
@@ -122,14 +134,18 @@ fn header(search: &SearchReport) -> Vec<String> {
     head.chain(objectives).chain(parameters).chain(["time", "GPU hours"].map(str::to_owned)).collect()
 }
 
-/// All trials, the best first; those without a value of their own come last.
+/// All trials, the best first; then those that break a constraint, and those without a value of their own.
 pub fn best_first(search: &SearchReport) -> Vec<&TrialRow> {
     let mut order: Vec<&TrialRow> = search.trials.iter().collect();
     let loss = |trial: &TrialRow| match (search.objectives.first(), trial.is_complete(), trial.value()) {
         (Some(goal), true, Some(value)) => goal.loss(value),
         _ => f64::INFINITY,
     };
-    order.sort_by(|one, other| loss(one).total_cmp(&loss(other)).then(one.trial.cmp(&other.trial)));
+    let class = |trial: &TrialRow| (!trial.is_complete(), trial.infeasible);
+    order.sort_by(|one, other| {
+        let by_class = class(one).cmp(&class(other));
+        by_class.then(loss(one).total_cmp(&loss(other))).then(one.trial.cmp(&other.trial))
+    });
     order
 }
 
@@ -141,7 +157,7 @@ pub(crate) fn trials(search: &SearchReport) -> Table {
         let parameters = search.axes.iter().map(|axis| trial.parameters.get(&axis.name).map_or(NONE.to_owned(), brief));
         let spent =
             [seconds(trial.seconds), if trial.gpu_hours > 0.0 { figure(trial.gpu_hours) } else { NONE.to_owned() }];
-        let head = [trial.trial.to_string(), trial.state.to_owned()].into_iter();
+        let head = [trial.name.clone(), trial.standing()].into_iter();
         table.rows.push(head.chain(values).chain(parameters).chain(spent).collect());
     }
     table
@@ -149,7 +165,8 @@ pub(crate) fn trials(search: &SearchReport) -> Table {
 
 /// `trials.csv`: a line a trial; values and parameters as `name=value;…`, because searches differ in them.
 pub(crate) fn csv(document: &Document) -> Option<CsvFile> {
-    let head = ["run", "task", "trial", "state", "values", "parameters", "seconds", "gpu_hours", "reason"];
+    let head =
+        ["run", "task", "trial", "state", "values", "parameters", "seconds", "gpu_hours", "reason", "infeasible"];
     let mut csv = Csv::with(head.map(str::to_owned));
     let mut any = false;
     for (run, search) in searches(document) {
@@ -166,13 +183,14 @@ pub(crate) fn csv(document: &Document) -> Option<CsvFile> {
             csv.line([
                 run.to_owned(),
                 search.task.clone(),
-                trial.trial.to_string(),
+                trial.name.clone(),
                 trial.state.to_owned(),
                 values.join(";"),
                 parameters.join(";"),
                 number(Some(trial.seconds)),
                 number(Some(trial.gpu_hours)),
                 trial.reason.clone().unwrap_or_default(),
+                if trial.is_complete() { trial.infeasible.to_string() } else { String::new() },
             ]);
         }
     }
@@ -187,8 +205,8 @@ pub(crate) fn steps_csv(document: &Document) -> Option<CsvFile> {
         for trial in &search.trials {
             for (step, value) in &trial.steps {
                 any = true;
-                let trial = trial.trial.to_string();
-                csv.line([run.to_owned(), search.task.clone(), trial, step.to_string(), value.to_string()]);
+                let name = trial.name.clone();
+                csv.line([run.to_owned(), search.task.clone(), name, step.to_string(), value.to_string()]);
             }
         }
     }

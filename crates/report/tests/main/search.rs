@@ -1,7 +1,8 @@
 //! Searches: figures, words, tables and charts of studies that are written down here.
 
 use tulpar_core::hpo::{Objective, Outcome, Settings, Space, Study, Values};
-use tulpar_report::{SearchReport, Took, drawings, search_sentences};
+use tulpar_core::units::Timestamp;
+use tulpar_report::{SearchReport, Took, best_first, drawings, search_sentences};
 
 fn study(objectives: &[Objective]) -> Study {
     let space = Space::parse(["lr=log(1e-5,1e-1)", "layers=int(1,8)", "optimizer=choice(adam,sgd)"]).unwrap();
@@ -34,7 +35,13 @@ fn small() -> Study {
 }
 
 fn searched(study: &Study) -> SearchReport {
-    let took = |number| Took { job: Some(number), seconds: 10.0, gpu_hours: 0.25 };
+    let took = |number: u32| Took {
+        job: Some(number),
+        count: Some(number + 1),
+        seconds: 10.0,
+        gpu_hours: 0.25,
+        span: Some((Timestamp(u64::from(number) * 5_000_000), Timestamp(u64::from(number) * 5_000_000 + 10_000_000))),
+    };
     SearchReport::new("search", 20, study, took)
 }
 
@@ -47,7 +54,7 @@ fn a_search_says_its_best_trial_what_it_took_and_what_more_would_bring() {
     let said = search_sentences(&found);
     assert_eq!(said[0], "Looked for the smallest loss: 12 of 20 trials ended (10 complete, 1 pruned, 1 failed).");
     assert_eq!(said[1], "The best is trial 4 with loss 1.0001.");
-    assert_eq!(said[2], "All trials together took 120.0 s, 3 GPU hours.");
+    assert_eq!(said[2], "All trials together took 120.0 s, 3 GPU hours, 65.0 s by the clock.");
     assert!(said[3].starts_with("10 more trials would likely bring "), "{said:?}");
     assert_eq!(found.importances[0].parameter.as_deref(), Some("layers"));
 }
@@ -74,6 +81,39 @@ fn every_chart_is_drawn_with_units_and_marks_of_what_ended_otherwise() {
         assert!(!chart.svg.contains("NaN") && !chart.svg.contains("inf"), "{}", chart.svg);
         assert_eq!(chart.svg.matches("<svg").count(), chart.svg.matches("</svg>").count());
     }
+}
+
+#[test]
+fn trials_of_others_are_called_by_where_they_are_kept_and_do_not_count_among_those_that_were_wanted() {
+    let mut study = study(&[Objective::minimize("loss")]);
+    study.add_from(Some("optuna:0".into()), &values(0.1, 1, "adam"), &[], Outcome::value(2.0)).unwrap();
+    study.add(&values(0.1, 2, "adam"), &[], Outcome::value(1.0)).unwrap();
+    study.add_from(Some("optuna:5".into()), &values(0.1, 3, "adam"), &[], Outcome::value(3.0)).unwrap();
+    study.add(&values(0.1, 4, "adam"), &[], Outcome::Pruned).unwrap();
+    let own = |number: u32| (number % 2 == 1).then_some(number / 2);
+    let took = |number| Took { job: own(number), count: own(number).map(|at| at + 1), ..Took::default() };
+    let found = SearchReport::new("search", 2, &study, took);
+    let names: Vec<&str> = found.trials.iter().map(|trial| trial.name.as_str()).collect();
+    assert_eq!(names, ["optuna:0", "1", "optuna:5", "2"]);
+    let said = search_sentences(&found);
+    assert_eq!(
+        said[0],
+        "Looked for the smallest loss: 2 of 2 trials ended (1 complete, 1 pruned); 2 of others are known."
+    );
+    assert_eq!(said[1], "The best is trial 1 with loss 1.");
+}
+
+#[test]
+fn trials_that_break_a_constraint_come_after_those_that_keep_it_however_good_they_are() {
+    let mut study = study(&[Objective::minimize("loss")]);
+    for (loss, constraint) in [(0.1, 1.0), (0.5, -1.0), (0.2, 0.5), (0.4, 0.0)] {
+        let outcome = Outcome::Complete { values: vec![loss], constraints: vec![constraint] };
+        study.add(&values(0.1, 1, "adam"), &[], outcome).unwrap();
+    }
+    study.add(&values(0.1, 1, "adam"), &[], Outcome::Pruned).unwrap();
+    let found = searched(&study);
+    let order: Vec<&str> = best_first(&found).into_iter().map(|trial| trial.name.as_str()).collect();
+    assert_eq!(order, ["4", "2", "1", "3", "5"]);
 }
 
 #[test]

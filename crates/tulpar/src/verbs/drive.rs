@@ -186,7 +186,8 @@ pub(crate) fn run_with(
     let hooks = called(folder, project, &engine, launch, further);
     // Where other machines do the work, this one's processors say nothing about it.
     let meter = if engine.plan().site.queue.is_none() { Meter::start() } else { None };
-    let studies = studies::kept(project, folder, &engine)?;
+    let taken_up = first.iter().any(|event| matches!(event, Event::RunResumed { .. }));
+    let studies = studies::kept(project, folder, &engine, taken_up)?;
     let mut watch = Watch { progress, counts: Counts::default(), wanted, made: BTreeMap::new(), hooks, studies, meter };
     let driver = Driver {
         engine,

@@ -17,6 +17,7 @@ use std::time::Duration;
 use tulpar_core::diagnostic::did_you_mean;
 use tulpar_core::engine::{Counts, STATES, State};
 use tulpar_core::event::Event;
+use tulpar_core::hpo::Values;
 use tulpar_core::ids::{JobId, SetId};
 use tulpar_core::job::Usage;
 use tulpar_core::units::Bytes;
@@ -92,6 +93,9 @@ struct FailedView {
 #[derive(Serialize)]
 struct TaskView {
     task: String,
+    /// Of a trial of a search.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    parameters: Option<Values>,
     state: &'static str,
     reused: bool,
     attempts: u32,
@@ -296,6 +300,7 @@ fn list(replayed: &Replayed, singles: &Singles, wanted: Option<&str>) -> Vec<Tas
             let node = singles.nodes.get(&job).and_then(|node| engine.plan().site.nodes.get(*node as usize));
             Some(TaskView {
                 task: replayed.name(job),
+                parameters: engine.graph().parameters(job),
                 state,
                 reused,
                 attempts: engine.attempts(job),
@@ -423,8 +428,10 @@ fn show_tasks(tasks: &[TaskView]) {
         .map(|task| {
             let usage = task.usage.filter(|usage| usage.wall_us > 0);
             let cpu = usage.and_then(|usage| cpu_percent(usage.user_us + usage.system_us, usage.wall_us));
+            // A number says little of a trial.
+            let parameters = task.parameters.iter().flatten().map(|(name, value)| format!(" {name}={value}"));
             vec![
-                task.task.clone(),
+                format!("{}{}", task.task, parameters.collect::<String>()),
                 if task.reused { "reused".to_owned() } else { task.state.to_owned() },
                 task.attempts.to_string(),
                 usage.map(|usage| duration(Duration::from_micros(usage.wall_us))).unwrap_or_default(),

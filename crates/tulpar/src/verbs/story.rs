@@ -168,6 +168,7 @@ pub(crate) fn words(known: &Known<'_>, entry: &Entry) -> String {
             Because::Exhausted => "skipped: the search has nothing more to try".to_owned(),
             Because::Spent => "skipped: the time or the GPU hours of the search are spent".to_owned(),
             Because::Pruned => "pruned: other trials were better at that step".to_owned(),
+            Because::Infeasible => "skipped: no trial of the search kept the constraints".to_owned(),
             Because::NotWanted => "skipped: not needed for what was asked".to_owned(),
         },
         Event::Cancelled { .. } => "cancelled".to_owned(),

@@ -38,7 +38,7 @@ def report(value=None, step=None, **more):
         names = json.loads(os.environ.get("TULPAR_OBJECTIVES") or "[]")
         line[names[0] if names else "value"] = float(value)
     line.update((name, float(number)) for name, number in more.items())
-    # Numbers that JSON does not have say that the trial has diverged; they are left out by whoever reads.
+    # Numbers that JSON does not have say that the trial has diverged, and Tulpar reads them so.
     text = json.dumps(line) + "\n"
     path = os.environ.get("TULPAR_REPORT")
     if path is None:

@@ -59,11 +59,43 @@ fn what_is_wrong_is_said_in_the_words_that_were_typed() {
         ("--space 'x=int(1,2)' --minimize loss --with nowhere -- true", "--with nowhere"),
         ("--space 'x=int(1,2)' --minimize loss --out model -- true", "--out 'model'"),
         ("--space 'x=int(1,2)' --minimize loss -- echo '{y}'", "`y`"),
+        ("--space 'x=int(1,2)' --minimize loss --start 3 -- true", "--start '3'"),
+        ("--space 'x=int(1,2)' --minimize loss --start x=3 -- true", "starting point 1"),
+        ("--space 'x=int(1,2)' --minimize loss --constraint small -- true", "`small` is no constraint"),
     ] {
         let said = scene.tulpar(&format!("tune --trials 3 {typed}")).expect(2);
         assert!(said.err.contains(answer), "{typed}: {said}");
     }
+    let said = scene.tulpar("tune --space 'x=int(1,2)' --minimize loss -- true").expect(2);
+    assert!(said.err.contains("nothing says when the search is over"), "{said}");
     assert!(!scene.path(".tulpar/runs").exists(), "nothing was begun");
+}
+
+#[test]
+fn a_command_is_searched_with_a_budget_limits_and_points_to_begin_with() {
+    let scene = Scene::empty();
+    scene.write("train.sh", "echo \"{\\\"loss\\\": $1, \\\"size\\\": $(( 10 - $1 ))}\"\n");
+    let line = "tune --budget 1h --gpu-hours 5 --sampler grid --space 'x=int(1,8)' --minimize loss --constraint 'size <= 6' \
+                --start x=7 --json -- sh train.sh '{x}'";
+    let said = scene.tulpar(line).done();
+    let search = &said.json()["searches"][0];
+    assert_eq!(search["trials"]["complete"], 8, "{said}");
+    assert_eq!(search["best"][0]["params"]["x"], 4, "{said}");
+    let tasks = scene.tulpar("status --tasks").done();
+    assert!(tasks.out.contains("search[trial=1] x=7 "), "{tasks}");
+}
+
+#[test]
+fn where_no_trial_keeps_the_constraints_the_run_says_so_and_has_failed() {
+    let scene = Scene::new(
+        "workflow: tight\ntasks:\n  search:\n    search: {trials: 2, minimize: loss, constraints: [loss <= 0], space: {x: [1, 2]}}\n    \
+         run: echo '{\"loss\":' {x} '}'\n  after:\n    in: [search.best]\n    out: {copy: copy.json}\n    run: cp {best} {copy}\n",
+    );
+    let said = scene.tulpar("run").expect(1);
+    assert!(said.err.contains("skipped  after (no trial of the search kept the constraints)"), "{said}");
+    assert!(said.err.contains("search: no trial kept the constraints (2 complete)"), "{said}");
+    let why = scene.tulpar("explain after").done();
+    assert!(why.out.contains("no trial of the search kept the constraints"), "{why}");
 }
 
 #[test]
@@ -234,6 +266,59 @@ fn a_killed_search_goes_on_in_its_storage_with_nothing_twice() {
     assert_eq!(begun, (0..12).collect());
     assert_eq!(log.matches("\"op_code\":4").count(), 12, "{log}");
     assert_eq!(log.matches("\"datetime_complete\"").count(), 12, "{log}");
+}
+
+#[test]
+fn a_search_is_resumed_without_its_storage_when_that_is_broken() {
+    let scene = Scene::empty();
+    scene.write("train.sh", TRAIN);
+    let line = "tune --trials 6 --parallel 1 --space 'layers=int(1,8)' --minimize loss --storage study.log -- sh train.sh '{layers}'";
+    let typed = words(line);
+    let typed: Vec<&str> = typed.iter().map(String::as_str).collect();
+    let mut command = scene.command(&typed);
+    command.env("TULPAR_CRASH", "durable:6");
+    assert_eq!(scene.say(command).code, None);
+    scene.write("study.log", "remember the milk\n");
+    let said = scene.tulpar("resume").done();
+    assert!(said.err.contains("the study of search is not kept for others"), "{said}");
+    assert!(said.err.contains("search: 6 complete"), "{said}");
+    assert_eq!(scene.read("study.log"), "remember the milk\n");
+    let refused = scene.tulpar(line).expect(2);
+    assert!(refused.err.contains("name another with `storage:` or `--storage`"), "{refused}");
+}
+
+#[test]
+fn a_search_that_was_cancelled_keeps_what_its_trials_say_after_a_resume() {
+    let scene = Scene::empty();
+    // The first trial waits until somebody lets it go on.
+    scene.write(
+        "train.sh",
+        "touch $2/began\nif [ $1 = 1 ]; then while [ ! -e $2/go ]; do sleep 0.1; done; fi\necho \"{\\\"loss\\\": $1}\"\n",
+    );
+    let here = scene.path("").display().to_string();
+    let here = here.trim_end_matches('/');
+    let line = format!(
+        "tune --trials 2 --parallel 1 --sampler grid --space 'x=int(1,5)' --minimize loss -- sh train.sh '{{x}}' {here}"
+    );
+    let typed = words(&line);
+    let typed: Vec<&str> = typed.iter().map(String::as_str).collect();
+    let running = scene.start(scene.command(&typed));
+    wait_for("the first trial runs", || scene.path("began").exists());
+    scene.tulpar("cancel").done();
+    running.end();
+    scene.write("go", "");
+    let said = scene.tulpar("resume --json").done();
+    let outcome = said.json();
+    assert_eq!(outcome["searches"][0]["trials"]["complete"], 2, "{said}");
+    assert_eq!(outcome["searches"][0]["best"][0]["params"]["x"], 1, "{said}");
+    let log = scene.read(".tulpar/runs/tune-1/studies/search.optuna.log");
+    assert_eq!(
+        log.matches("\"op_code\":4").count(),
+        3,
+        "one that was cancelled, the same again, and the second: {log}"
+    );
+    let store = scene.tulpar("export --format trials").done();
+    assert_eq!(store.out.matches("\"complete\"").count(), 2, "{store}");
 }
 
 /// A finished search with a failed trial.

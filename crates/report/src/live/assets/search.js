@@ -16,8 +16,8 @@ function drawn(chart) {
 function trials(run, one) {
   const head = ['trial', 'state', ...one.objectives, ...one.parameters, 'time', 'GPU hours'];
   const kind = (place) => (place > 1 ? 'n' : null);
-  const name = (trial) => (trial.job == null ? String(trial.trial) : link(jobPath(run.run, trial.job), String(trial.trial)));
-  const rows = one.trials.map((trial) => [name(trial), trial.reason ? h('span', { title: trial.reason }, trial.state) : trial.state,
+  const name = (trial) => (trial.job == null ? trial.name : link(jobPath(run.run, trial.job), trial.name));
+  const rows = one.trials.map((trial) => [name(trial), trial.reason ? h('span', { title: trial.reason }, trial.state) : trial.infeasible ? `${trial.state}, breaks a constraint` : trial.state,
     ...one.objectives.map((_, place) => figure(trial.values[place])),
     ...one.parameters.map((parameter) => { const value = trial.parameters[parameter]; return typeof value === 'number' ? figure(value) : String(value ?? ''); }),
     trial.seconds > 0 ? duration(trial.seconds * 1e6) : '', trial.gpu_hours > 0 ? figure(trial.gpu_hours) : '']);
