@@ -11,6 +11,9 @@ pub type Named = BTreeMap<String, u32>;
 /// All of a device, in thousandths.
 pub const WHOLE: u32 = 1000;
 
+/// What tasks get between SIGTERM and SIGKILL that do not say it.
+pub const USUAL_GRACE: Duration = Duration::from_secs(10);
+
 /// What one task asks for. Equal requests form one request class of the scheduler.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Request {
@@ -72,6 +75,13 @@ impl Request {
     /// Thousandths of each device that it holds.
     pub fn of_each_gpu(&self) -> u32 {
         if self.gpu_share == 0 { WHOLE } else { self.gpu_share }
+    }
+
+    /// What one job of it asks for, where it is cut into parts: each is as short as `every` says, and has its grace.
+    pub fn of_one_part(&self, every: Option<Duration>, grace: Option<Duration>) -> Request {
+        let Some(every) = every else { return self.clone() };
+        let part = every + grace.unwrap_or(USUAL_GRACE);
+        Request { time: Some(self.time.map_or(part, |time| time.min(part))), ..self.clone() }
     }
 
     /// Thousandths of devices that it holds on each node.

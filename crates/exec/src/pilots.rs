@@ -12,7 +12,7 @@ mod state;
 mod supply;
 
 pub use state::PilotNode;
-pub use supply::{LocalSupply, PilotJob, Supply, SupplyError};
+pub use supply::{Listed, LocalSupply, PilotJob, Supply, SupplyError};
 
 use crate::executor::{Executor, Observation};
 use crate::remote::Remote;

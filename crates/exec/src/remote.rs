@@ -216,11 +216,20 @@ impl Remote {
         Ok(Some(path))
     }
 
+    /// The attempt is over: nobody needs them any more.
+    pub(crate) fn forget_secrets(&self, attempt: AttemptId) {
+        let _ = fs::remove_file(self.attempt_folder(attempt).join(parcel::SECRETS));
+    }
+
+    pub(crate) fn has_report(&self, attempt: AttemptId) -> bool {
+        self.attempt_folder(attempt).join(parcel::OUT).join(parcel::REPORT).exists()
+    }
+
     /// Takes in what came back.
     pub fn harvest(&self, attempt: AttemptId, files: Files) -> Result<Report, HarvestError> {
         let folder = self.attempt_folder(attempt);
         let out = folder.join(parcel::OUT);
-        let _ = fs::remove_file(folder.join(parcel::SECRETS));
+        self.forget_secrets(attempt);
         let text = fs::read(out.join(parcel::REPORT)).map_err(HarvestError::NoReport)?;
         let report: Report = serde_json::from_slice(&text).map_err(HarvestError::BadReport)?;
         if files == Files::Sent {
@@ -238,6 +247,11 @@ impl Remote {
     /// The job pushed its outputs to a staging site itself.
     fn was_pushed(&self, folder: &Path) -> bool {
         parcel_in(folder).and_then(|parcel| parcel.spec.script).is_some_and(|script| script.push.is_some())
+    }
+
+    /// Whether what was sent for the attempt saves its state. Of what cannot be read nobody knows, and it may.
+    pub(crate) fn saves(&self, attempt: AttemptId) -> bool {
+        parcel_in(&self.attempt_folder(attempt)).is_none_or(|parcel| parcel.spec.checkpoint.is_some())
     }
 
     /// A trial that can go on later, and asks whether it is to end: of others only what they leave at their end comes back.

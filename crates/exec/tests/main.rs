@@ -10,4 +10,5 @@ mod main {
     mod publish;
     mod remote;
     mod slurm;
+    mod stand_ins;
 }

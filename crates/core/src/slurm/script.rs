@@ -89,8 +89,8 @@ impl Options {
     }
 }
 
-/// The whole script.
-pub fn write(batch: &Batch<'_>, cluster: &Cluster) -> Result<String, ScriptError> {
+/// How a script begins: everything that Slurm itself reads.
+pub fn header(batch: &Batch<'_>, cluster: &Cluster) -> Result<String, ScriptError> {
     let mut text = String::from("#!/bin/sh\n");
     for (key, value) in options(batch, cluster)?.0 {
         let dashes = if key.len() == 1 { "-" } else { "--" };
@@ -105,6 +105,12 @@ pub fn write(batch: &Batch<'_>, cluster: &Cluster) -> Result<String, ScriptError
             }
         }
     }
+    Ok(text)
+}
+
+/// The whole script.
+pub fn write(batch: &Batch<'_>, cluster: &Cluster) -> Result<String, ScriptError> {
+    let mut text = header(batch, cluster)?;
     let files = batch.files;
     for (what, path) in [
         ("launch", files.launch),

@@ -1,15 +1,13 @@
 //! Pilots as jobs of HTCondor: the key comes along as a file, the jobs are found again by the run that they carry.
 
 use super::describe::requests;
-use super::tools::{self, CondorError, JobId};
-use crate::pilots::{PilotJob, Supply, SupplyError};
+use super::tools::{self, CondorError, JobId, Named};
+use crate::pilots::{Listed, PilotJob, Supply, SupplyError};
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 use tulpar_core::htcondor::items::Items;
 use tulpar_core::htcondor::submit::{Description, Value};
-use tulpar_core::resources::{Capacity, Request};
 use tulpar_core::site::Queue;
 
 const VARIABLES: [&str; 2] = ["pilot", "words"];
@@ -35,7 +33,7 @@ impl CondorSupply {
 
     /// The jobs of all pilots of the run, by name. Where nobody has submitted one there is none: a question less before
     /// the first task can start.
-    fn jobs(&self) -> Result<BTreeMap<String, JobId>, CondorError> {
+    fn jobs(&self) -> Result<BTreeMap<String, Named>, CondorError> {
         if self.batches == 0 {
             return Ok(BTreeMap::new());
         }
@@ -57,13 +55,13 @@ impl CondorSupply {
         let text =
             self.describe(first, &items, &items_file).to_text().map_err(|error| unwritable(error.to_string()))?;
         fs::write(&items_file, items.to_text()).and_then(|()| fs::write(&file, text)).map_err(SupplyError::Start)?;
-        tools::submit(&file).map(|_| ()).map_err(|error| SupplyError::Site(error.to_string()))
+        tools::submit(&file).map(|_| ()).map_err(away)
     }
 
     fn describe(&self, job: &PilotJob, items: &Items, items_file: &Path) -> Description {
         let text = |path: &Path| Value::plain(&path.display().to_string());
         let said = || Value::plain("pilot-").then(Value::reference("pilot")).then(Value::plain(".err"));
-        let request = request(&job.capacity, job.wall);
+        let request = job.request();
         let mut description = Description::new()
             .comment("Written by Tulpar; one job is one pilot, which runs many tasks.")
             .set("executable", text(&self.launch))
@@ -95,21 +93,14 @@ fn key_name(key: &Path) -> &str {
     key.file_name().and_then(|name| name.to_str()).unwrap_or("key")
 }
 
-fn request(capacity: &Capacity, wall: Option<Duration>) -> Request {
-    Request {
-        milli_cpus: capacity.milli_cpus,
-        memory: capacity.memory,
-        disk: capacity.disk,
-        gpus: capacity.gpus.len() as u32,
-        time: wall,
-        ..Request::default()
-    }
+fn away(error: CondorError) -> SupplyError {
+    SupplyError::Site(error.to_string())
 }
 
 impl Supply for CondorSupply {
     fn start(&mut self, jobs: &[PilotJob]) -> Result<(), SupplyError> {
         // What an earlier driver asked for may be there already.
-        let there = self.jobs().map_err(|error| SupplyError::Site(error.to_string()))?;
+        let there = self.jobs().map_err(away)?;
         let wanted: Vec<&PilotJob> = jobs.iter().filter(|job| !there.contains_key(&job.name)).collect();
         let mut rest = wanted.as_slice();
         while let Some(first) = rest.first() {
@@ -120,9 +111,15 @@ impl Supply for CondorSupply {
         Ok(())
     }
 
-    fn alive(&mut self) -> Result<Vec<String>, SupplyError> {
-        let jobs = self.jobs().map_err(|error| SupplyError::Site(error.to_string()))?;
-        Ok(jobs.into_keys().collect())
+    fn alive(&mut self) -> Result<Vec<Listed>, SupplyError> {
+        let jobs = self.jobs().map_err(away)?;
+        Ok(jobs.into_iter().map(|(name, (_, held))| Listed { name, held }).collect())
+    }
+
+    fn remove(&mut self, names: &[String]) -> Result<(), SupplyError> {
+        let jobs = self.jobs().map_err(away)?;
+        let jobs: Vec<JobId> = names.iter().filter_map(|name| jobs.get(name)).map(|(id, _)| *id).collect();
+        tools::remove(&jobs).map_err(away)
     }
 
     fn release(&mut self, said_goodbye: bool) {
@@ -130,7 +127,7 @@ impl Supply for CondorSupply {
             return;
         }
         let Ok(jobs) = self.jobs() else { return };
-        let jobs: Vec<JobId> = jobs.into_values().collect();
+        let jobs: Vec<JobId> = jobs.into_values().map(|(id, _)| id).collect();
         if !jobs.is_empty() {
             let _ = tools::remove(&jobs);
         }

@@ -19,6 +19,8 @@ pub enum CondorError {
     NoCommand(&'static str),
     #[error("HTCondor does not answer: {0}")]
     Away(String),
+    #[error("HTCondor takes no jobs now: {0}")]
+    NotNow(String),
     #[error("HTCondor refuses: {0}")]
     Refused(String),
     #[error("`{command}` printed what cannot be read: {problem}")]
@@ -40,6 +42,13 @@ const AWAY: [&str; 9] = [
     "communication error",
 ];
 
+/// What `condor_submit` says when the schedd went away between two jobs of a batch, or has as many jobs as it may
+/// (`MAX_JOBS_PER_OWNER` and its like). The whole batch was given up then, and may be taken later.
+const NOT_NOW: [&str; 4] =
+    ["failed to create cluster", "failed to create proc", "aborting entire submit", "error: failed set "];
+/// Said beside the same words, about what will not change: a batch is larger than any may be.
+const TOO_LARGE: &str = "max_jobs_per_submission";
+
 fn run(program: &'static str, arguments: &[&str]) -> Result<String, CondorError> {
     let mut command = Command::new(program);
     command.args(arguments).env("LC_ALL", "C");
@@ -60,10 +69,18 @@ fn run(program: &'static str, arguments: &[&str]) -> Result<String, CondorError>
     let said = format!("{}\n{}", String::from_utf8_lossy(&output.stderr), String::from_utf8_lossy(&output.stdout));
     let said: Vec<&str> = said.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
     let said = said.join("; ");
+    Err(failure(said))
+}
+
+fn failure(said: String) -> CondorError {
     let lower = said.to_ascii_lowercase();
-    match AWAY.iter().any(|words| lower.contains(words)) {
-        true => Err(CondorError::Away(said)),
-        false => Err(CondorError::Refused(said)),
+    let says = |known: &[&str]| known.iter().any(|words| lower.contains(words));
+    if says(&AWAY) {
+        CondorError::Away(said)
+    } else if says(&NOT_NOW) && !says(&[TOO_LARGE]) {
+        CondorError::NotNow(said)
+    } else {
+        CondorError::Refused(said)
     }
 }
 
@@ -92,6 +109,9 @@ pub(super) fn submit(file: &Path) -> Result<(i64, i32), CondorError> {
     last.ok_or(CondorError::Unreadable { command: "condor_submit", problem: text })
 }
 
+/// `JobStatus` of a job that is held.
+const HELD: i64 = 5;
+
 /// What the queue says of one job.
 pub(super) struct Queued {
     pub(super) id: JobId,
@@ -112,15 +132,50 @@ pub(super) fn queue(run_tag: &str) -> Result<Vec<Queued>, CondorError> {
     Ok(ads(&text)?.iter().filter_map(queued).collect())
 }
 
+/// A job in the queue, and why it is held, if it is.
+pub(super) type Named = (JobId, Option<String>);
+
+/// How a job left the queue.
+pub(super) enum Left {
+    /// It came to its end; with its code, when it was not a signal.
+    Completed(Option<i32>),
+    Removed,
+}
+
+/// Ads of the history that are looked at: a busy schedd has had millions of jobs, and what is asked for was there lately.
+const MOST_HISTORY: &str = "100000";
+
+/// The jobs of a run that have left the queue, as far as the schedd remembers them.
+pub(super) fn history(run_tag: &str) -> Result<BTreeMap<AttemptId, Left>, CondorError> {
+    let constraint = format!("TulparRun == {}", literal(run_tag));
+    let wanted = "TulparAttempt,JobStatus,ExitCode";
+    let text = run(
+        "condor_history",
+        &["-json", "-attributes", wanted, "-scanlimit", MOST_HISTORY, "-constraint", &constraint],
+    )?;
+    let left = |ad: &Map<String, Value>| {
+        let attempt = ad.get("TulparAttempt")?.as_str()?.parse().ok()?;
+        let left = match ad.get("JobStatus")?.as_i64()? {
+            3 => Left::Removed,
+            4 => Left::Completed(ad.get("ExitCode").and_then(Value::as_i64).map(|code| code as i32)),
+            _ => return None,
+        };
+        Some((attempt, left))
+    };
+    Ok(ads(&text)?.iter().filter_map(left).collect())
+}
+
 /// Jobs in the queue whose attribute `of` is this text, by their attribute `name`. Those that are being removed are gone.
-pub(super) fn named_jobs(of: &str, text: &str, name: &str) -> Result<BTreeMap<String, JobId>, CondorError> {
+pub(super) fn named_jobs(of: &str, text: &str, name: &str) -> Result<BTreeMap<String, Named>, CondorError> {
     let constraint = format!("{of} == {} && JobStatus != 3 && JobStatus != 4", literal(text));
-    let wanted = format!("ClusterId,ProcId,{name}");
+    let wanted = format!("ClusterId,ProcId,JobStatus,HoldReason,{name}");
     let text = run("condor_q", &["-json", "-attributes", &wanted, "-constraint", &constraint])?;
     let ads = ads(&text)?;
     let job = |ad: &Map<String, Value>| {
         let number = |key: &str| ad.get(key)?.as_i64();
-        Some((ad.get(name)?.as_str()?.to_owned(), (number("ClusterId")?, number("ProcId")? as i32)))
+        let reason = || ad.get("HoldReason").and_then(Value::as_str).unwrap_or("for no reason that it says").to_owned();
+        let held = (number("JobStatus") == Some(HELD)).then(reason);
+        Some((ad.get(name)?.as_str()?.to_owned(), ((number("ClusterId")?, number("ProcId")? as i32), held)))
     };
     Ok(ads.iter().filter_map(job).collect())
 }
@@ -179,4 +234,33 @@ pub(super) fn hold(job: JobId, reason: &str) -> Result<(), CondorError> {
 /// A string in a ClassAd expression.
 fn literal(text: &str) -> String {
     format!("\"{}\"", text.replace('\\', "\\\\").replace('"', "\\\""))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_passes_is_told_from_what_will_not_change() {
+        let waits = |said: &str| match failure(said.to_owned()) {
+            CondorError::Away(_) | CondorError::NotNow(_) => true,
+            CondorError::Refused(_) => false,
+            other => panic!("{other}"),
+        };
+        for said in [
+            "ERROR: Can't find address of local schedd",
+            "ERROR: Failed to create cluster; Number of submitted jobs would exceed MAX_JOBS_SUBMITTED",
+            "ERROR: Failed to create proc; Number of submitted jobs per owner would exceed MAX_JOBS_PER_OWNER",
+            "ERROR: Failed submission for job 30670.2085 - aborting entire submit; ERROR: Failed to queue job.",
+            "ERROR: Failed set Cmd=\"/bin/true\" for job 12 (104)",
+        ] {
+            assert!(waits(said), "{said}");
+        }
+        for said in [
+            "ERROR: Failed to create proc; Number of jobs in this submission would exceed MAX_JOBS_PER_SUBMISSION",
+            "ERROR: on Line 7 of submit file: Executable file /x does not exist; ERROR: Failed to queue job.",
+        ] {
+            assert!(!waits(said), "{said}");
+        }
+    }
 }

@@ -6,7 +6,7 @@ mod rounds;
 
 use super::describe::{Paths, Shape, VARIABLES, describe};
 use super::follow::Log;
-use super::tools::{self, CondorError, JobId};
+use super::tools::{self, CondorError, JobId, Left};
 use super::{Command, Options};
 use crate::executor::Observation;
 use crate::live::LiveFile;
@@ -24,6 +24,7 @@ use tulpar_core::htcondor::submit::Value;
 use tulpar_core::ids::AttemptId;
 use tulpar_core::job::{Ending, JobSpec, Report, Script, Usage};
 use tulpar_core::parcel;
+use tulpar_core::resources::USUAL_GRACE;
 
 /// How often the log is looked at while jobs are there: one `stat` each time.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
@@ -138,10 +139,11 @@ impl Work {
             self.try_again();
             self.ask_when_silent();
         }
-        let left: Vec<JobId> = self.tracked.values().filter_map(|tracked| tracked.id).chain(self.removing).collect();
-        if !left.is_empty() {
-            // Nobody is left who could be told; the jobs find nobody waiting for them either.
-            let _ = tools::remove(&left);
+        let left: Vec<JobId> =
+            self.tracked.values().filter_map(|tracked| tracked.id).chain(self.removing.iter().copied()).collect();
+        // Nobody is left who could be told; the jobs find nobody waiting for them either.
+        if !left.is_empty() && tools::remove(&left).is_ok() {
+            self.tracked.keys().for_each(|attempt| self.remote.forget_secrets(*attempt));
         }
     }
 
@@ -165,6 +167,13 @@ impl Work {
         let mut groups: BTreeMap<Shape, Vec<(AttemptId, Sending, u64)>> = BTreeMap::new();
         for spec in batch {
             let attempt = spec.attempt;
+            if spec.request.as_ref().is_some_and(|request| request.nodes > 1) {
+                self.end(
+                    attempt,
+                    Ending::Refused("it asks for several nodes, and a job of HTCondor has one".to_owned()),
+                );
+                continue;
+            }
             let (shape, spec) = self.shape(*spec);
             let bytes = spec.inputs.iter().flat_map(|input| input.files.iter()).map(|file| file.size).sum();
             match self.remote.send(&spec, self.options.files, shape.continues) {
@@ -193,13 +202,9 @@ impl Work {
 
     /// What the site must know of a job, and the job as `launch` sees it there.
     fn shape(&self, mut spec: JobSpec) -> (Shape, JobSpec) {
-        let mut request = spec.request.as_deref().cloned().unwrap_or_default();
-        let grace = spec.limits.grace.unwrap_or(Duration::from_secs(10));
+        let grace = spec.limits.grace.unwrap_or(USUAL_GRACE);
         let every = spec.checkpoint.as_ref().and_then(|checkpoint| checkpoint.every);
-        if let Some(every) = every {
-            // Each part is a job of its own, and as short as it says.
-            request.time = Some(request.time.map_or(every + grace, |time| time.min(every + grace)));
-        }
+        let request = spec.request.as_deref().cloned().unwrap_or_default().of_one_part(every, Some(grace));
         // HTCondor starts containers itself, and `launch` inside them; unless the job pulls its image, or has several.
         let container = spec.container.take_if(|image| !comes_by_itself(image, &spec.script));
         let container = container.map(|image| match image.contains("://") {
@@ -334,9 +339,16 @@ impl Work {
                     self.know(job.attempt, job.id);
                 }
                 for waiting in std::mem::take(&mut self.waiting) {
-                    let arrived = |attempt: &AttemptId| self.tracked.get(attempt).is_some_and(|it| it.id.is_some());
-                    if !waiting.attempts.iter().any(arrived) {
-                        self.hand_over(waiting);
+                    // Of one that is not even known any more all jobs came and ended meanwhile.
+                    let wanted: Vec<&Tracked> =
+                        waiting.attempts.iter().filter_map(|attempt| self.tracked.get(attempt)).collect();
+                    if wanted.is_empty() || wanted.iter().any(|tracked| tracked.id.is_some()) {
+                        continue;
+                    }
+                    match self.again {
+                        // What was refused a moment ago will be refused now.
+                        Some(_) => self.waiting.push(waiting),
+                        None => self.hand_over(waiting),
                     }
                 }
             }
@@ -396,6 +408,8 @@ impl Work {
     }
 
     fn end_with(&self, attempt: AttemptId, ending: Ending, stderr_tail: String) {
+        // Whoever takes a report in removes them; here nobody does.
+        self.remote.forget_secrets(attempt);
         let at = now();
         let report = Report {
             ending,
@@ -453,8 +467,8 @@ impl Work {
 
     // ---- after a restart
 
-    /// Finds what an earlier driver submitted: the log knows most, the queue the rest. What neither knows was never
-    /// submitted, and what nobody wants any more is removed.
+    /// Finds what an earlier driver submitted: the log knows most, the queue the rest, the history what both have lost.
+    /// What none of them knows was never submitted, and what nobody wants any more is removed.
     fn reconcile(&mut self, attempts: Vec<AttemptId>) {
         if !self.log.path().exists() && attempts.is_empty() {
             return;
@@ -484,9 +498,29 @@ impl Work {
         }
         self.log.rewind();
         self.look();
+        let unknown = |attempt: &AttemptId| self.tracked.get(attempt).is_some_and(|tracked| tracked.id.is_none());
+        let unknown: Vec<AttemptId> = attempts.into_iter().filter(unknown).collect();
+        self.harvest_gone(&unknown);
+    }
+
+    /// Neither the log nor the queue says how they ended: the history may.
+    fn harvest_gone(&mut self, attempts: &[AttemptId]) {
+        if attempts.is_empty() {
+            return;
+        }
+        // Where it cannot be asked, what came back is all that is known.
+        let left = tools::history(&self.run_tag()).unwrap_or_default();
         for attempt in attempts {
-            if self.tracked.get(&attempt).is_some_and(|tracked| tracked.id.is_none()) {
-                self.harvest(attempt, None);
+            match left.get(attempt) {
+                Some(Left::Completed(Some(code))) => {
+                    self.harvest(*attempt, Some((&Exit::Code(*code), &Bytes::default())));
+                }
+                Some(Left::Removed) if !self.remote.has_report(*attempt) => {
+                    let told = self.tracked.get(attempt).and_then(|tracked| tracked.told.clone());
+                    self.forget(*attempt);
+                    self.end(*attempt, told.unwrap_or(Ending::Cancelled));
+                }
+                _ => self.harvest(*attempt, None),
             }
         }
     }

@@ -4,7 +4,7 @@ use super::desk::Desk;
 use super::state::{PilotNode, Slot, State};
 use super::supply::{PilotJob, Supply};
 use crate::executor::Observation;
-use std::collections::HashSet;
+use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::PoisonError;
 use std::time::{Duration, Instant};
@@ -105,12 +105,13 @@ fn part(desk: &Desk) {
 
 /// Compares the site's jobs with what there should be.
 fn supervise(desk: &Desk, supply: &mut dyn Supply, template: &Template, watches: &mut [Watch]) {
-    let alive: HashSet<String> = match supply.alive() {
-        Ok(alive) => alive.into_iter().collect(),
+    let alive: HashMap<String, Option<String>> = match supply.alive() {
+        Ok(alive) => alive.into_iter().map(|listed| (listed.name, listed.held)).collect(),
         // It will be asked again; leases run meanwhile.
         Err(_) => return,
     };
     let mut starting = Vec::new();
+    let mut held = Held::default();
     {
         let mut state = desk.state();
         if state.closing {
@@ -118,8 +119,15 @@ fn supervise(desk: &Desk, supply: &mut dyn Supply, template: &Template, watches:
         }
         for (slot, watch) in watches.iter_mut().enumerate() {
             let name = state.slots[slot].node.name.clone();
-            let there = alive.contains(&name);
-            if watch.alive && !there {
+            let known = alive.get(&name);
+            let stopped = known.and_then(Option::as_ref);
+            let there = known.is_some() && stopped.is_none();
+            if let Some(reason) = stopped {
+                if fell_short(watch) {
+                    held.said.push(reason.clone());
+                }
+                held.names.push(name);
+            } else if watch.alive && !there {
                 ended(&state, watch, &name);
             }
             watch.alive = there;
@@ -129,11 +137,12 @@ fn supervise(desk: &Desk, supply: &mut dyn Supply, template: &Template, watches:
             if state.slots[slot].instance.is_some() || state.slots[slot].present {
                 state.lose(slot);
             }
-            if Instant::now() >= watch.not_before {
+            if Instant::now() >= watch.not_before && stopped.is_none() {
                 starting.push(slot);
             }
         }
     }
+    held.take_away(desk, supply);
     if starting.is_empty() {
         return;
     }
@@ -162,15 +171,50 @@ fn supervise(desk: &Desk, supply: &mut dyn Supply, template: &Template, watches:
     }
 }
 
+/// Pilots that the site holds: nobody waits for a person to release them.
+#[derive(Default)]
+struct Held {
+    names: Vec<String>,
+    /// Reasons that are worth saying.
+    said: Vec<String>,
+}
+
+impl Held {
+    fn take_away(self, desk: &Desk, supply: &mut dyn Supply) {
+        if let Some(reason) = self.said.first() {
+            let pilots =
+                if self.said.len() == 1 { "a pilot is".to_owned() } else { format!("{} pilots are", self.said.len()) };
+            desk.warn(format!("{pilots} held by the site ({reason}): taken away, and asked for again after a pause"));
+        }
+        // Those that cannot be removed now are still held the next time.
+        if !self.names.is_empty() {
+            let _ = supply.remove(&self.names);
+        }
+    }
+}
+
+/// One more that the site held. Says whether it is worth saying.
+fn fell_short(watch: &mut Watch) -> bool {
+    if std::mem::take(&mut watch.called) {
+        watch.failures = 0;
+    }
+    pause(watch);
+    matches!(watch.failures, 1 | WORTH_SAYING)
+}
+
+fn pause(watch: &mut Watch) {
+    watch.failures += 1;
+    let pause = PAUSES.0 * 2u32.saturating_pow(watch.failures - 1);
+    watch.not_before = Instant::now() + pause.min(PAUSES.1);
+}
+
 fn ended(state: &State, watch: &mut Watch, name: &str) {
     if watch.called {
         watch.failures = 0;
         watch.not_before = Instant::now();
         return;
     }
-    watch.failures += 1;
-    let pause = PAUSES.0 * 2u32.saturating_pow(watch.failures - 1);
-    watch.not_before = Instant::now() + pause.min(PAUSES.1);
+    pause(watch);
     if watch.failures == WORTH_SAYING {
         state.observe(Observation::Warning(format!(
             "the pilot {name} has ended {WORTH_SAYING} times before it called: look at its log, and whether the node can \

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 use tulpar_core::ids::NodeId;
-use tulpar_core::resources::Capacity;
+use tulpar_core::resources::{Capacity, Request};
 
 #[derive(Debug, thiserror::Error)]
 pub enum SupplyError {
@@ -38,6 +38,21 @@ pub struct PilotJob {
 }
 
 impl PilotJob {
+    /// What its job asks the site for.
+    pub fn request(&self) -> Request {
+        let Capacity { milli_cpus, memory, disk, gpus, .. } = &self.capacity;
+        Request {
+            milli_cpus: *milli_cpus,
+            memory: *memory,
+            disk: *disk,
+            gpus: gpus.len() as u32,
+            gpu_memory: gpus.iter().map(|gpu| gpu.memory).min().unwrap_or_default(),
+            gpu_capability: gpus.iter().map(|gpu| gpu.capability).min().unwrap_or_default(),
+            time: self.wall,
+            ..Request::default()
+        }
+    }
+
     /// The arguments of `tulpar-launch`, where the key lies at this path.
     pub fn arguments(&self, key: &str) -> Vec<String> {
         let cpus = f64::from(self.capacity.milli_cpus) / 1000.0;
@@ -60,12 +75,23 @@ impl PilotJob {
     }
 }
 
+/// A pilot of this or an earlier driver of the run, as the site knows it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Listed {
+    pub name: String,
+    /// The site stopped it, and why: it will not run before a person acts.
+    pub held: Option<String>,
+}
+
 pub trait Supply: Send {
     /// Asks for pilots. When it gives back `Ok`, [`Supply::alive`] names them until they are over.
     fn start(&mut self, jobs: &[PilotJob]) -> Result<(), SupplyError>;
 
-    /// The names of pilots, of this or an earlier driver of the run, that wait or run now.
-    fn alive(&mut self) -> Result<Vec<String>, SupplyError>;
+    /// The pilots that wait or run now, or are held.
+    fn alive(&mut self) -> Result<Vec<Listed>, SupplyError>;
+
+    /// Takes away those that are held.
+    fn remove(&mut self, names: &[String]) -> Result<(), SupplyError>;
 
     /// How often it may be asked.
     fn every(&self) -> Duration {
@@ -143,9 +169,15 @@ impl Supply for LocalSupply {
         Ok(())
     }
 
-    fn alive(&mut self) -> Result<Vec<String>, SupplyError> {
+    fn alive(&mut self) -> Result<Vec<Listed>, SupplyError> {
         self.sweep();
-        Ok(self.children.keys().chain(self.earlier.keys()).cloned().collect())
+        let names = self.children.keys().chain(self.earlier.keys());
+        Ok(names.map(|name| Listed { name: name.clone(), held: None }).collect())
+    }
+
+    fn remove(&mut self, _names: &[String]) -> Result<(), SupplyError> {
+        // A process of this machine is never held.
+        Ok(())
     }
 
     fn every(&self) -> Duration {

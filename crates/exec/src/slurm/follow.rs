@@ -16,7 +16,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 use tulpar_core::ids::AttemptId;
 use tulpar_core::job::{Ending, JobSpec};
-use tulpar_core::resources::Request;
+use tulpar_core::resources::{Request, USUAL_GRACE};
 use tulpar_core::site::Queue;
 use tulpar_core::slurm::cluster::Cluster;
 
@@ -24,18 +24,17 @@ use tulpar_core::slurm::cluster::Cluster;
 const LOOK: Duration = Duration::from_millis(100);
 /// At the end, for jobs that were cancelled to be gone.
 const CLOSING: Duration = Duration::from_secs(120);
-/// What tasks get that do not say it; the same as `launch` gives.
-const GRACE: Duration = Duration::from_secs(10);
-
 pub(crate) fn request_of(spec: &JobSpec) -> Request {
-    match &spec.request {
+    let request = match &spec.request {
         Some(request) => (**request).clone(),
         None => Request { milli_cpus: spec.milli_cpus, memory: spec.limits.memory, ..Request::default() },
-    }
+    };
+    let every = spec.checkpoint.as_ref().and_then(|checkpoint| checkpoint.every);
+    request.of_one_part(every, spec.limits.grace)
 }
 
 pub(crate) fn grace_of(spec: &JobSpec) -> Duration {
-    spec.limits.grace.unwrap_or(GRACE)
+    spec.limits.grace.unwrap_or(USUAL_GRACE)
 }
 
 pub(crate) struct Follower {

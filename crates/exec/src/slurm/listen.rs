@@ -9,9 +9,7 @@ use crate::executor::Observation;
 use crate::local::now;
 use crate::remote::{Files, HarvestError};
 use std::time::{Duration, Instant};
-use tulpar_core::ids::AttemptId;
 use tulpar_core::job::Ending;
-use tulpar_core::parcel;
 use tulpar_core::slurm::state::Over;
 
 /// For a report to be seen on a file system that is shared, after Slurm said that the job is over.
@@ -88,16 +86,12 @@ impl Follower {
         }
     }
 
-    pub(crate) fn has_report(&self, attempt: AttemptId) -> bool {
-        self.remote.attempt_folder(attempt).join(parcel::OUT).join(parcel::REPORT).exists()
-    }
-
     /// Takes a report in, if there is one.
     pub(crate) fn harvest(&mut self, number: u32, index: u32) -> bool {
         let Some(task) = self.task(number, index) else { return false };
         let attempt = task.attempt;
         // What is taken in is over; what has no report may yet be started again, with all that it was sent.
-        if !self.has_report(attempt) {
+        if !self.remote.has_report(attempt) {
             return false;
         }
         match self.remote.harvest(attempt, Files::Shared) {

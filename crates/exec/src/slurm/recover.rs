@@ -53,8 +53,9 @@ impl Follower {
             };
             let mut tasks: Vec<Task> = found.attempts.iter().map(|attempt| Task::new(*attempt, true)).collect();
             for (task, index) in tasks.iter_mut().zip(1..) {
-                if !wanted.contains(&index) {
-                    task.stage = Stage::Over;
+                match wanted.contains(&index) {
+                    true => task.keeps_checkpoint = self.remote.saves(task.attempt),
+                    false => task.stage = Stage::Over,
                 }
             }
             for index in wanted {

@@ -3,19 +3,20 @@
 use super::SlurmError;
 use super::follow::lines;
 use super::tools::{self, Failure};
-use crate::pilots::{PilotJob, Supply, SupplyError};
+use crate::pilots::{Listed, PilotJob, Supply, SupplyError};
 use std::fmt::Write;
 use std::fs;
 use std::path::{Path, PathBuf};
 use tulpar_core::ids::Digest;
-use tulpar_core::resources::Request;
+use tulpar_core::resources::USUAL_GRACE;
 use tulpar_core::site::Queue;
-use tulpar_core::slurm::script;
-
-const MEBIBYTE: u64 = 1 << 20;
+use tulpar_core::slurm::cluster::Cluster;
+use tulpar_core::slurm::script::{self, ScriptError};
+use tulpar_core::slurm::table::Row;
 
 pub struct SlurmSupply {
     queue: Queue,
+    cluster: Cluster,
     launch: PathBuf,
     folder: PathBuf,
     /// How the names of all pilots of the run begin.
@@ -24,38 +25,26 @@ pub struct SlurmSupply {
 
 impl SlurmSupply {
     pub fn new(queue: Queue, launch: PathBuf, run: &Path) -> Result<Self, SlurmError> {
-        super::cluster()?;
+        let cluster = super::cluster()?;
         let folder = crate::pilots::folder(run).join("slurm");
         fs::create_dir_all(&folder).map_err(super::failed("making", &folder))?;
         let tag = format!("tp{}-", &Digest::of(run.as_os_str().as_encoded_bytes()).hex()[..12]);
-        Ok(Self { queue, launch, folder, tag })
+        Ok(Self { queue, cluster, launch, folder, tag })
     }
 
-    fn script(&self, job: &PilotJob, lines: &[(String, String)]) -> String {
-        let mut text = String::from("#!/bin/sh\n");
-        let mut say = |line: String| {
-            let _ = writeln!(text, "#SBATCH {line}");
-        };
-        say(format!("--job-name={}{}", self.tag, job.name));
-        say(format!("--cpus-per-task={}", job.capacity.milli_cpus.div_ceil(1000).max(1)));
-        say(format!("--mem={}M", job.capacity.memory.0.div_ceil(MEBIBYTE).max(1)));
-        if !job.capacity.gpus.is_empty() {
-            say(format!("--gres=gpu:{}", job.capacity.gpus.len()));
-        }
-        if let Some(wall) = job.wall {
-            say(format!("--time={}", wall.as_secs().div_ceil(60).max(1)));
-        }
-        // All our jobs are arrays: they are listed alike.
-        say("--array=0".to_owned());
-        say("--no-requeue".to_owned());
-        for (key, value) in lines {
-            say(format!("--{}={value}", key.trim_start_matches('-')));
-        }
+    fn script(&self, job: &PilotJob, lines: &[(String, String)]) -> Result<String, ScriptError> {
+        let log = self.folder.join(format!("{}.log", job.name)).display().to_string();
+        let files = script::Files { launch: "", items: "", log: &log, events: "", prefix: "", void: "" };
+        let (name, request) = (format!("{}{}", self.tag, job.name), job.request());
+        // Like all our jobs it is an array: they are listed alike.
+        let batch =
+            script::Batch { name: &name, tasks: 1, request: &request, grace: USUAL_GRACE, lines, files: &files };
+        let mut text = script::header(&batch, &self.cluster)?;
         let words = job.arguments(&job.key.display().to_string());
         let words = std::iter::once(self.launch.display().to_string()).chain(words);
         let words: Vec<String> = words.map(|word| format!("'{}'", word.replace('\'', "'\\''"))).collect();
         let _ = writeln!(text, "exec {} 2>{}.err", words.join(" "), job.name);
-        text
+        Ok(text)
     }
 }
 
@@ -68,25 +57,29 @@ fn away(failure: Failure) -> SupplyError {
 impl Supply for SlurmSupply {
     fn start(&mut self, jobs: &[PilotJob]) -> Result<(), SupplyError> {
         let there = self.alive()?;
-        for job in jobs.iter().filter(|job| !there.contains(&job.name)) {
-            let request = Request {
-                milli_cpus: job.capacity.milli_cpus,
-                gpus: job.capacity.gpus.len() as u32,
-                time: job.wall,
-                ..Request::default()
-            };
-            let lines = lines(&self.queue, &request);
-            script::check(&lines).map_err(|error| SupplyError::Site(error.to_string()))?;
+        for job in jobs.iter().filter(|job| !there.iter().any(|listed| listed.name == job.name)) {
+            let mut lines = lines(&self.queue, &job.request());
+            // One that is gone is asked for again by whoever watches, whatever the site says.
+            lines.push(("no-requeue".to_owned(), String::new()));
+            let text = self.script(job, &lines).map_err(|error| SupplyError::Site(error.to_string()))?;
             let file = self.folder.join(format!("{}.sh", job.name));
-            fs::write(&file, self.script(job, &lines)).map_err(SupplyError::Start)?;
+            fs::write(&file, text).map_err(SupplyError::Start)?;
             tools::sbatch(&file, &lines).map_err(away)?;
         }
         Ok(())
     }
 
-    fn alive(&mut self) -> Result<Vec<String>, SupplyError> {
+    fn alive(&mut self) -> Result<Vec<Listed>, SupplyError> {
         let rows = tools::squeue(&self.tag).map_err(away)?;
-        Ok(rows.iter().filter_map(|row| row.name.strip_prefix(&self.tag)).map(str::to_owned).collect())
+        let listed = |row: &Row| Some(Listed { name: row.name.strip_prefix(&self.tag)?.to_owned(), held: row.held() });
+        Ok(rows.iter().filter_map(listed).collect())
+    }
+
+    fn remove(&mut self, names: &[String]) -> Result<(), SupplyError> {
+        let rows = tools::squeue(&self.tag).map_err(away)?;
+        let named = |row: &&Row| row.name.strip_prefix(&self.tag).is_some_and(|name| names.iter().any(|it| it == name));
+        let jobs: Vec<String> = rows.iter().filter(named).map(|row| row.array.to_string()).collect();
+        tools::scancel(&jobs).map_err(away)
     }
 
     fn release(&mut self, said_goodbye: bool) {

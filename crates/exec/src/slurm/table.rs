@@ -7,7 +7,6 @@ use crate::live::LiveReader;
 use std::time::Instant;
 use tulpar_core::ids::AttemptId;
 use tulpar_core::job::Ending;
-use tulpar_core::parcel;
 use tulpar_core::slurm::state::Over;
 use tulpar_core::units::Timestamp;
 
@@ -85,7 +84,7 @@ impl Follower {
         let Some(task) = self.task(number, index) else { return };
         let (attempt, started) = (task.attempt, task.started);
         // Whoever takes a report in removes them; here nobody does.
-        let _ = std::fs::remove_file(self.remote.attempt_folder(attempt).join(parcel::SECRETS));
+        self.remote.forget_secrets(attempt);
         self.over(number, index);
         self.observe(Observation::Ended(attempt, endings::report(ending, started, words)));
     }

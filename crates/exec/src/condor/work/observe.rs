@@ -9,7 +9,7 @@ use crate::local::now;
 use std::collections::HashMap;
 use std::time::Instant;
 use tulpar_core::htcondor::hold::{self, Hold};
-use tulpar_core::htcondor::log::{Entry, Event};
+use tulpar_core::htcondor::log::{Entry, Event, TransferPhase};
 use tulpar_core::ids::AttemptId;
 use tulpar_core::job::Ending;
 use tulpar_core::live::{LiveLine, Seen};
@@ -56,10 +56,12 @@ impl Work {
         match &entry.event {
             Event::Execute { .. } => {
                 (tracked.running, tracked.waits) = (true, None);
+                tracked.rounds.started();
                 self.tell(Observation::Started(attempt));
             }
             Event::Evicted { .. } => {
                 tracked.running = false;
+                tracked.rounds.started();
                 self.tell(Observation::Released(attempt));
             }
             Event::Generic { text } => {
@@ -67,7 +69,12 @@ impl Work {
                 take_said(&mut lines, |said| self.tell(said));
                 self.live.append(&lines);
             }
-            Event::FileTransfer { phase, .. } => tracked.moves.note(entry.time, *phase),
+            Event::FileTransfer { phase, .. } => {
+                if *phase == TransferPhase::InputStarted {
+                    tracked.rounds.started();
+                }
+                tracked.moves.note(entry.time, *phase);
+            }
             Event::Terminated { exit, bytes, .. } => self.harvest(attempt, Some((exit, bytes))),
             Event::Aborted { .. } => {
                 let ending = tracked.told.clone().unwrap_or(Ending::Cancelled);
@@ -83,8 +90,8 @@ impl Work {
                 tracked.rounds = Rounds::default();
                 self.tell(Observation::Released(attempt));
             }
-            Event::RemoteError { text, .. } => {
-                if let Some(reason) = tracked.rounds.failed(text) {
+            Event::RemoteError { critical, text, .. } => {
+                if let Some(reason) = tracked.rounds.failed(entry.time, *critical, text) {
                     self.looping.insert(attempt, reason);
                 }
             }
@@ -99,12 +106,15 @@ impl Work {
 
     /// They would go on for ever: a person must look. What the log says was held since is left alone.
     fn hold_loops(&mut self) {
-        for (attempt, reason) in std::mem::take(&mut self.looping) {
+        if self.again.is_some() {
+            return;
+        }
+        while let Some((attempt, reason)) = self.looping.pop_first() {
             let Some(id) = self.tracked.get(&attempt).and_then(|tracked| tracked.id) else { continue };
-            let reason = reason.replace('\n', " ");
-            if let Err(error) = tools::hold(id, &reason) {
-                let words = format!("job {}.{} should be held ({reason}), but {error}", id.0, id.1);
-                self.tell(Observation::Warning(words));
+            if let Err(error) = tools::hold(id, &reason.replace('\n', " ")) {
+                // They go on meanwhile, and are held when it answers again.
+                self.looping.insert(attempt, reason);
+                return self.wait_for(&error);
             }
         }
     }
@@ -168,8 +178,6 @@ impl Work {
                 None => {}
             }
         }
-        for attempt in gone {
-            self.harvest(attempt, None);
-        }
+        self.harvest_gone(&gone);
     }
 }

@@ -5,6 +5,8 @@ use rustix::process::{Pid, Signal, kill_process, test_kill_process};
 use std::fs;
 use std::io::{BufRead, Write};
 use std::process::{Command, Stdio};
+use std::sync::{Arc, Mutex};
+use tulpar_exec::pilots::{Listed, PilotJob, Supply, SupplyError};
 
 fn kill(process: i32, signal: Signal) {
     kill_process(Pid::from_raw(process).unwrap(), signal).unwrap();
@@ -244,5 +246,61 @@ fn a_pilot_that_is_not_heard_of_is_given_up_after_its_lease() {
     scene.wait_for_pilots(1);
     scene.pilots.submit(vec![spec(2, 0, "true")]);
     assert_eq!(scene.report(2).ending, Ending::Exit(0));
+    scene.end();
+}
+
+/// Pilots of this machine, of which the site holds the first.
+struct Holding {
+    inner: LocalSupply,
+    held: Vec<String>,
+    removed: Arc<Mutex<Vec<String>>>,
+}
+
+impl Supply for Holding {
+    fn start(&mut self, jobs: &[PilotJob]) -> Result<(), SupplyError> {
+        if self.held.is_empty() && self.removed.lock().unwrap().is_empty() {
+            self.held = jobs.iter().map(|job| job.name.clone()).collect();
+            return Ok(());
+        }
+        self.inner.start(jobs)
+    }
+
+    fn alive(&mut self) -> Result<Vec<Listed>, SupplyError> {
+        let held = |name: &String| Listed { name: name.clone(), held: Some("no space left".into()) };
+        let mut listed = self.inner.alive()?;
+        listed.extend(self.held.iter().map(held));
+        Ok(listed)
+    }
+
+    fn remove(&mut self, names: &[String]) -> Result<(), SupplyError> {
+        self.held.retain(|name| !names.contains(name));
+        self.removed.lock().unwrap().extend_from_slice(names);
+        Ok(())
+    }
+
+    fn every(&self) -> Duration {
+        self.inner.every()
+    }
+
+    fn release(&mut self, said_goodbye: bool) {
+        self.inner.release(said_goodbye);
+    }
+}
+
+#[test]
+fn a_pilot_that_the_site_holds_is_taken_away_said_and_asked_for_again() {
+    let removed = Arc::new(Mutex::new(Vec::new()));
+    let place = tempfile::tempdir().unwrap();
+    let project = Project::new(place.path()).unwrap();
+    let run = project.new_run("scene").unwrap();
+    let inner = LocalSupply::new(program(), Vec::new(), &folder(&run.path).join("local"), project.root()).unwrap();
+    let supply = Holding { inner, held: Vec::new(), removed: removed.clone() };
+    let mut scene = Scene::of(project, run, 1, |options| options.supply = Some(Box::new(supply)));
+    let heard = scene.hear_until(|it| matches!(it, Observation::Node { present: true, .. }));
+    let Some(Observation::Warning(words)) = heard.first() else { panic!("{heard:?}") };
+    assert_eq!(words, "a pilot is held by the site (no space left): taken away, and asked for again after a pause");
+    assert_eq!(*removed.lock().unwrap(), ["pilot-0"]);
+    scene.pilots.submit(vec![spec(1, 0, "true")]);
+    assert_eq!(scene.report(1).ending, Ending::Exit(0));
     scene.end();
 }
