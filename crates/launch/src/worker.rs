@@ -19,7 +19,7 @@ use tulpar_core::ids::Digest;
 use tulpar_core::job::{Ending, IoRecord, Report, Source};
 use tulpar_core::parcel::{self, Parcel};
 
-/// `environment: {TULPAR_GPU_NAMES: index}` is for programs that only understand numbers.
+/// `env: {TULPAR_GPU_NAMES: index}` is for programs that only understand numbers.
 const GPU_NAMES: &str = "TULPAR_GPU_NAMES";
 
 /// The program saved its state and shall be started again.
@@ -218,11 +218,7 @@ fn with_devices(parcel: &Parcel) -> tulpar_core::job::JobSpec {
     let asked = spec.request.as_ref().is_some_and(|request| request.gpus > 0);
     if asked && let Ok(devices) = std::env::var("CUDA_VISIBLE_DEVICES") {
         spec.gpus = devices.split(',').map(|device| device.trim().to_owned()).filter(|id| !id.is_empty()).collect();
-        if spec.variables.get(GPU_NAMES).is_some_and(|names| names == "index") {
-            let listed = Command::new("nvidia-smi").args(["--query-gpu=index,uuid", "--format=csv,noheader"]).output();
-            let listed = listed.map(|output| String::from_utf8_lossy(&output.stdout).into_owned()).unwrap_or_default();
-            spec.gpus = spec.gpus.iter().map(|id| index_of(id, &listed)).collect();
-        }
+        number_devices(&mut spec, listed_devices);
     }
     if let Some(node) = ["_CONDOR_SLOT_NAME", "SLURMD_NODENAME"].iter().find_map(|name| std::env::var(name).ok()) {
         spec.node = node;
@@ -246,6 +242,19 @@ fn on_all_nodes(spec: &mut tulpar_core::job::JobSpec) -> Vec<String> {
         spec.variables.entry(name).or_insert(value);
     }
     words
+}
+
+/// Gives the devices numbers in place of names, where the task asks for that; `listed` says which there are.
+pub(crate) fn number_devices(spec: &mut tulpar_core::job::JobSpec, listed: impl FnOnce() -> String) {
+    if !spec.gpus.is_empty() && spec.variables.get(GPU_NAMES).is_some_and(|names| names == "index") {
+        let listed = listed();
+        spec.gpus = spec.gpus.iter().map(|id| index_of(id, &listed)).collect();
+    }
+}
+
+pub(crate) fn listed_devices() -> String {
+    let listed = Command::new("nvidia-smi").args(["--query-gpu=index,uuid", "--format=csv,noheader"]).output();
+    listed.map(|output| String::from_utf8_lossy(&output.stdout).into_owned()).unwrap_or_default()
 }
 
 /// The number of a device that a site names by the beginning of its UUID; the name itself where no number is known.
@@ -317,5 +326,21 @@ mod tests {
         assert_eq!(index_of("GPU-f2a5a186-f6fe-9e6d", listed), "0");
         assert_eq!(index_of("GPU-ffff", listed), "GPU-ffff");
         assert_eq!(index_of("3", ""), "3");
+    }
+
+    #[test]
+    fn devices_have_numbers_where_the_task_asks_for_them() {
+        let mut spec: tulpar_core::job::JobSpec = serde_json::from_str(
+            r#"{"attempt":{"job":1,"n":1},"name":"a","command":{"arguments":["x"]},"variables":{"TULPAR_GPU_NAMES":"index"},
+                "limits":{"memory":0,"time":null,"grace":null},"milli_cpus":1000,"gpus":["GPU-160dc324"],"node":"n"}"#,
+        )
+        .unwrap();
+        let listed = || "0, GPU-f2a5a186-f6fe-9e6d\n1, GPU-160dc324-66f3-bdee\n".to_owned();
+        number_devices(&mut spec, listed);
+        assert_eq!(spec.gpus, ["1"]);
+        spec.variables.clear();
+        spec.gpus = vec!["GPU-160dc324".into()];
+        number_devices(&mut spec, listed);
+        assert_eq!(spec.gpus, ["GPU-160dc324"]);
     }
 }

@@ -10,6 +10,7 @@ use super::message::{Message, Saved, Stage, Welcome, Work};
 use super::outbox::Outbox;
 use super::store::Store;
 use crate::inputs::object_path;
+use crate::worker::{listed_devices, number_devices};
 use crate::{Folders, Launcher};
 use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
@@ -299,6 +300,7 @@ impl Agent {
                 gpu.clone_from(own);
             }
         }
+        number_devices(spec, listed_devices);
         if !self.owns_cores {
             spec.cores.clear();
         }
