@@ -1,6 +1,6 @@
 //! A workflow for HTCondor's DAGMan: a DAG, one submit description a task set, and a script a job.
 
-use super::jobs::{Exported, Job, Set};
+use super::jobs::{Exported, Job, Set, image_name, is_file};
 use super::script::{CHECKPOINT, is_pattern};
 use super::{Bundle, ExportError};
 use crate::htcondor::submit::{Description, Value};
@@ -29,6 +29,12 @@ pub fn dagman(graph: &Graph) -> Result<Bundle, ExportError> {
     };
     for link in &mut bundle.links {
         link.path = format!("files/{}", link.path);
+    }
+    let cut =
+        |set: &&Set<'_>| set.task.settings.checkpoint.as_ref().is_some_and(|checkpoint| checkpoint.every.is_some());
+    let cut: Vec<&str> = exported.sets.iter().filter(cut).map(|set| set.task.name.as_str()).collect();
+    if !cut.is_empty() {
+        bundle.notes.push(format!("they run in one piece, whatever `every` says: {}", cut.join(", ")));
     }
     let mut problems = Vec::new();
     let mut dag = format!("# {}: run it with `condor_submit_dag workflow.dag`\n", one_line(name));
@@ -120,7 +126,8 @@ fn describe(set: &Set<'_>) -> Result<String, String> {
         .set("output", Value::plain("../logs/").then(Value::reference("JOB")).then(Value::plain(".out")))
         .set("error", Value::plain("../logs/").then(Value::reference("JOB")).then(Value::plain(".err")));
     if let Some(container) = &settings.environment.container {
-        description = description.set("container_image", container.as_str());
+        let image = if is_file(container) { image_name(container) } else { container };
+        description = description.set("container_image", image);
     }
     if let Some(checkpoint) = &settings.checkpoint {
         let archive = checkpoint.files.iter().any(|file| is_pattern(file));

@@ -118,6 +118,13 @@ impl<'g> Exported<'g> {
                         (Source::Remote(url), _) => problems.push(format!("`{url}` would have to be fetched")),
                     }
                 }
+                if let Some(image) = task.settings.environment.container.as_deref().filter(|image| is_file(image)) {
+                    // It lies beside the data, whoever sends it.
+                    let known = links.entry(image_name(image).to_owned()).or_insert_with(|| image.to_owned());
+                    if known != image {
+                        problems.push(format!("`{known}` and `{image}` are both called `{}`", image_name(image)));
+                    }
+                }
                 inputs.extend(spec.secrets.iter().map(|name| format!("secrets/{name}")));
                 exported.secrets.extend(spec.secrets.iter().cloned());
                 inputs.sort();
@@ -189,6 +196,17 @@ impl<'g> Exported<'g> {
         let name = &self.graph.plan().task(self.graph.set_of(job)).outputs.get(output as usize)?.name;
         Some(archive(node, name))
     }
+}
+
+/// Whether an image is a file of the user's, and not an address.
+pub(super) fn is_file(image: &str) -> bool {
+    !image.contains("://")
+}
+
+/// What it is called in the folder of files.
+pub(super) fn image_name(image: &str) -> &str {
+    let image = image.trim_end_matches('/');
+    image.rsplit('/').next().unwrap_or(image)
 }
 
 /// The folders that a file lies in, the highest first.

@@ -2,6 +2,7 @@
 
 use crate::job::{CommandLine, JobSpec, OutputSpec};
 use crate::pegasus::convert::command::word;
+use crate::slurm::script::gang;
 use crate::workflow::template::references;
 use crate::workflow::{OutputKind, Task};
 use std::fmt::Write as _;
@@ -54,7 +55,7 @@ pub(super) fn write(
         let folder = list.rsplit_once('/').map_or(".", |(folder, _)| folder);
         let _ = writeln!(text, "mkdir -p {}\nprintf '%s\\n' {} > {}", word(folder), words.join(" "), word(list));
     }
-    let command = expanded(&command(&spec.command), unpacked);
+    let command = on_all_nodes(task, expanded(&command(&spec.command), unpacked), unpacked)?;
     let patterns = spec.checkpoint.as_ref().filter(|checkpoint| checkpoint.files.iter().any(|file| is_pattern(file)));
     match patterns {
         None => {
@@ -81,6 +82,28 @@ pub(super) fn write(
         }
     }
     Ok(text)
+}
+
+/// A task on several nodes is started once on each of them. Only Slurm gives several.
+fn on_all_nodes(task: &Task, command: String, unpacked: &[Unpacked]) -> Result<String, String> {
+    let request = &task.settings.request;
+    let words = gang(request);
+    if words.is_empty() {
+        return Ok(command);
+    }
+    if task.settings.environment.container.is_some() {
+        return Err("it runs on several nodes in a container, and its script cannot start one on each".to_owned());
+    }
+    if !unpacked.is_empty() {
+        return Err("it runs on several nodes, and reads files that are known only when they are there".to_owned());
+    }
+    let words: Vec<String> = words.iter().map(|one| word(one)).collect();
+    Ok(format!(
+        "export TULPAR_NODES={} TULPAR_FIRST_NODE=\"$SLURMD_NODENAME\"\n{} bash -e -c {}",
+        request.nodes,
+        words.join(" "),
+        word(&command)
+    ))
 }
 
 /// How many files there are, and what the first one is called, is not known when the script is written.

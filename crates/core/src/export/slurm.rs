@@ -1,15 +1,19 @@
 //! A workflow for Slurm: one array a task set, chained by dependencies, on a file system that all nodes share.
 
 use super::dagman::one_line;
-use super::jobs::{Exported, Set};
+use super::jobs::{Exported, Set, image_name, is_file};
 use super::{Bundle, ExportError};
 use crate::pegasus::convert::command::word;
 use crate::plan::Graph;
+use crate::resources::USUAL_GRACE;
 use crate::workflow::RetryOn;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
+use std::time::Duration;
 
 const MEBIBYTE: u64 = 1 << 20;
+/// For `run.sh` to ask for the job again, after the task has used its grace time.
+const TIDYING: Duration = Duration::from_secs(20);
 /// Larger arrays are refused where nobody changed the limit.
 const LARGEST_ARRAY: usize = 1000;
 
@@ -36,6 +40,9 @@ pub fn slurm(graph: &Graph) -> Result<Bundle, ExportError> {
             let lines = |files: &[String]| files.iter().map(|file| format!("{file}\n")).collect::<String>();
             bundle.file(format!("{}.in", job.place), lines(&job.inputs), false);
             bundle.file(format!("{}.out", job.place), lines(&job.outputs), false);
+            if let Some(checkpoint) = &set.task.settings.checkpoint {
+                bundle.file(format!("{}.keep", job.place), lines(&checkpoint.files), false);
+            }
             bundle.jobs += 1;
         }
         bundle.file(format!("{}.sbatch", set.name), batch(set), true);
@@ -50,25 +57,73 @@ pub fn slurm(graph: &Graph) -> Result<Bundle, ExportError> {
 const RUN: &str = "\
 #!/bin/bash
 # run.sh JOB TRIES: one job in a folder of its own, with links to its inputs; its outputs go to files/ when it is done.
+# JOB.keep names the files that hold its state: a later start, after a failure or a requeue, finds them again.
 root=$PWD
 job=$1
 tries=$2
 work=$root/work/${job#jobs/}
-code=1
-while [ \"$tries\" -gt 0 ] && [ $code != 0 ]; do
-  tries=$((tries - 1))
-  rm -rf \"$work\"
-  mkdir -p \"$work\" || exit 1
+
+saved() {
+  [ -e \"$root/$job.keep\" ] || return
+  shopt -s nullglob globstar
+  while IFS= read -r pattern; do
+    IFS=
+    for file in $pattern; do
+      [ ! -e \"$file\" ] || printf '%s\\n' \"$file\"
+    done
+  done < \"$root/$job.keep\"
+}
+
+prepare() {
+  # The old folder is there until the new one has all that is kept of it.
+  [ -e \"$work\" ] || [ ! -e \"$work.new\" ] || mv \"$work.new\" \"$work\" || exit 1
+  rm -rf \"$work.new\"
+  mkdir -p \"$work\" \"$work.new\" || exit 1
+  (cd \"$work\" && saved | tar -cf - --verbatim-files-from -T - | tar -xf - -C \"$work.new\") || exit 1
+  rm -rf \"$work\" && mv \"$work.new\" \"$work\" || exit 1
   while IFS= read -r file; do
-    mkdir -p \"$work/$(dirname \"$file\")\" && ln -s \"$root/files/$file\" \"$work/$file\" || exit 1
+    mkdir -p \"$work/$(dirname \"$file\")\" && ln -sfn \"$root/files/$file\" \"$work/$file\" || exit 1
   done < \"$root/$job.in\"
+}
+
+start() {
+  cd \"$work\" || exit 1
+  [ -n \"$IMAGE\" ] || exec bash \"$root/$job.sh\"
+  # The container sees this folder, and wherever links to data lead.
+  declare -A seen
+  binds=(--bind \"$root\")
+  while IFS= read -r file; do
+    place=$(dirname \"$(readlink -f \"$root/files/$file\")\")
+    [ -n \"${seen[$place]}\" ] || binds+=(--bind \"$place\")
+    seen[$place]=1
+  done < \"$root/$job.in\"
+  exec apptainer exec $IMAGE_OPTIONS \"${binds[@]}\" \"$IMAGE\" bash \"$root/$job.sh\"
+}
+
+# Slurm warns before the time limit: the task saves its state, and the job goes on later from there.
+set -m
+stopped=
+trap 'stopped=1; kill -TERM -- -$child 2> /dev/null' TERM
+code=1
+while [ \"$tries\" -gt 0 ] && [ $code != 0 ] && [ -z \"$stopped\" ]; do
+  tries=$((tries - 1))
+  prepare
   # 85: it saved its state, and wants to go on.
   code=85
-  while [ $code = 85 ]; do
-    (cd \"$work\" && exec $TASK_IN bash \"$root/$job.sh\")
+  while [ $code = 85 ] && [ -z \"$stopped\" ]; do
+    (start) &
+    child=$!
+    wait $child
     code=$?
+    # A signal ends the waiting; what saves its state is waited for.
+    while [ -n \"$stopped\" ] && kill -0 -- -$child 2> /dev/null; do
+      sleep 0.2
+    done
   done
 done
+if [ $code != 0 ] && [ -n \"$stopped\" ] && [ -e \"$root/$job.keep\" ]; then
+  scontrol requeue \"${SLURM_ARRAY_JOB_ID:-$SLURM_JOB_ID}${SLURM_ARRAY_TASK_ID:+_$SLURM_ARRAY_TASK_ID}\"
+fi
 [ $code = 0 ] || exit $code
 while IFS= read -r file; do
   mkdir -p \"$root/files/$(dirname \"$file\")\" && mv -f \"$work/$file\" \"$root/files/$file\" || exit 1
@@ -84,7 +139,7 @@ fn readme(name: &str, secrets: &[String]) -> String {
         "# {}\n\nWritten by Tulpar for Slurm; it runs without Tulpar, in a folder that all nodes share:\n\n    ./submit.sh\n\n\
          - `submit.sh`: submits every task set, each after those that it needs\n\
          - `NAME.sbatch`: what a task set asks for\n\
-         - `jobs/`: the command of every job, and which files it reads (`.in`) and leaves (`.out`)\n\
+         - `jobs/`: the command of every job, and which files it reads (`.in`), leaves (`.out`) and goes on from (`.keep`)\n\
          - `run.sh`: runs one job in a folder of its own below `work/`\n\
          - `files/`: what jobs read and write, your data as links; results come here\n\
          - `logs/`: what jobs print\n",
@@ -102,7 +157,8 @@ fn readme(name: &str, secrets: &[String]) -> String {
 
 fn batch(set: &Set<'_>) -> String {
     let settings = &set.task.settings;
-    let request = &settings.request;
+    let every = settings.checkpoint.as_ref().and_then(|checkpoint| checkpoint.every);
+    let request = &settings.request.of_one_part(every, settings.grace);
     let scattered = !set.task.scatter.is_empty();
     let mut text = format!("#!/bin/bash\n# {}\n", one_line(&set.task.name));
     let _ = writeln!(text, "#SBATCH --job-name={}", set.name);
@@ -129,6 +185,10 @@ fn batch(set: &Set<'_>) -> String {
         let minutes = time.as_secs().div_ceil(60).max(1);
         let _ = writeln!(text, "#SBATCH --time={minutes}");
     }
+    if settings.checkpoint.is_some() {
+        let seconds = (settings.grace.unwrap_or(USUAL_GRACE) + TIDYING).as_secs();
+        let _ = writeln!(text, "#SBATCH --requeue\n#SBATCH --open-mode=append\n#SBATCH --signal=B:TERM@{seconds}");
+    }
     if settings.priority < 0 {
         let _ = writeln!(text, "#SBATCH --nice={}", settings.priority.unsigned_abs());
     }
@@ -136,7 +196,14 @@ fn batch(set: &Set<'_>) -> String {
     let again = retry.on.iter().any(|on| matches!(on, RetryOn::Failure | RetryOn::Exit(_)));
     let tries = if again { retry.times + 1 } else { 1 };
     if let Some(container) = &settings.environment.container {
-        let _ = writeln!(text, "export TASK_IN={}", word(&format!("apptainer exec {container}")));
+        let image = match is_file(container) {
+            true => format!("\"$PWD\"/files/{}", word(image_name(container))),
+            false => word(container),
+        };
+        let _ = writeln!(text, "export IMAGE={image}");
+        if request.gpus > 0 {
+            let _ = writeln!(text, "export IMAGE_OPTIONS=--nv");
+        }
     }
     let job = match scattered {
         true => format!("\"jobs/{}/$((SLURM_ARRAY_TASK_ID + ${{OFFSET:-0}}))\"", set.name),

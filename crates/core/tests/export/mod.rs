@@ -176,6 +176,9 @@ echo "best$set1_best"
 #SBATCH --gres=gpu:1
 # It needs GPUs with at least 21.5 GB and capability 8.0: name a type, --gres=gpu:TYPE:1
 #SBATCH --time=120
+#SBATCH --requeue
+#SBATCH --open-mode=append
+#SBATCH --signal=B:TERM@30
 exec ./run.sh "jobs/train/$((SLURM_ARRAY_TASK_ID + ${OFFSET:-0}))" 3
 "#;
     assert_eq!(text(&bundle, "train.sbatch"), batch);
@@ -269,4 +272,58 @@ fn what_needs_an_engine_beside_it_is_refused_with_its_reason() {
     assert!(slurm(&graph(comma)).is_ok());
     let gang = "workflow: w\ntasks:\n  a: {nodes: 2, run: 'true'}\n";
     assert!(refused(gang).contains("several nodes"), "{}", refused(gang));
+}
+
+#[test]
+fn an_image_that_is_a_file_goes_along_and_an_address_is_left_to_the_system() {
+    let boxed = |image: &str| {
+        graph(&format!(
+            "workflow: w\ntasks:\n  a: {{container: '{image}', gpus: 1, out: {{x: x.txt}}, run: 'use > {{x}}'}}\n"
+        ))
+    };
+    let file = boxed("images/my tools.sif");
+    let dag = dagman(&file).expect("exported");
+    assert!(text(&dag, "a.sub").contains("container_image = my tools.sif\n"), "{}", text(&dag, "a.sub"));
+    let link =
+        |bundle: &Bundle| bundle.links.iter().map(|link| (link.path.clone(), link.target.clone())).collect::<Vec<_>>();
+    assert_eq!(link(&dag), [("files/my tools.sif".to_owned(), "images/my tools.sif".to_owned())]);
+    let bundle = slurm(&file).expect("exported");
+    assert_eq!(link(&bundle), link(&dag));
+    let batch = text(&bundle, "a.sbatch");
+    assert!(batch.contains("export IMAGE=\"$PWD\"/files/'my tools.sif'\nexport IMAGE_OPTIONS=--nv\n"), "{batch}");
+    let address = boxed("docker://python:3.12");
+    let dag = dagman(&address).expect("exported");
+    assert!(text(&dag, "a.sub").contains("container_image = docker://python:3.12\n"));
+    assert_eq!(link(&dag), []);
+    assert!(text(&slurm(&address).expect("exported"), "a.sbatch").contains("export IMAGE=docker://python:3.12\n"));
+    let two =
+        "workflow: w\ntasks:\n  a: {container: one/x.sif, run: 'true'}\n  b: {container: two/x.sif, run: 'true'}\n";
+    assert!(matches!(dagman(&graph(two)), Err(ExportError::Refused(why)) if why[0].contains("both called `x.sif`")));
+}
+
+#[test]
+fn a_task_on_several_nodes_is_started_on_each_of_them_by_slurm() {
+    let gang = graph("workflow: w\ntasks:\n  a: {nodes: 2, cpus: 3, out: {x: x.txt}, run: \"work 'it' > {x}\"}\n");
+    let bundle = slurm(&gang).expect("exported");
+    let script = text(&bundle, "jobs/a.sh");
+    assert!(
+        script.contains("\nexport TULPAR_NODES=2 TULPAR_FIRST_NODE=\"$SLURMD_NODENAME\"\nsrun --nodes=2 --ntasks=2 "),
+        "{script}"
+    );
+    assert!(script.contains(" bash -e -c 'work '\\''it'\\'' > x.txt'\n)\n"), "{script}");
+    let boxed = graph("workflow: w\ntasks:\n  a: {nodes: 2, container: x.sif, run: work}\n");
+    assert!(
+        matches!(slurm(&boxed), Err(ExportError::Refused(why)) if why[0].contains("on several nodes in a container"))
+    );
+}
+
+#[test]
+fn a_checkpoint_survives_another_start_and_every_is_the_time_of_one_job() {
+    let study = "workflow: w\ntasks:\n  a: {checkpoint: {files: ['states/*.pt', log.txt], every: 4 h}, time: 3 d, grace: 40 s, run: work}\n";
+    let bundle = slurm(&graph(study)).expect("exported");
+    assert_eq!(text(&bundle, "jobs/a.keep"), "states/*.pt\nlog.txt\n");
+    let batch = text(&bundle, "a.sbatch");
+    assert!(batch.contains("#SBATCH --time=241\n#SBATCH --requeue\n"), "{batch}");
+    assert!(batch.contains("#SBATCH --signal=B:TERM@60\n"), "{batch}");
+    assert_eq!(dagman(&graph(study)).expect("exported").notes, ["they run in one piece, whatever `every` says: a"]);
 }

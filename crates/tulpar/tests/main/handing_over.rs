@@ -1,6 +1,7 @@
 //! Exported workflows give the same files without Tulpar: here every job is run by hand, in the order of the DAG.
 
-use super::harness::{Scene, files_below};
+use super::harness::{Scene, files_below, wait_for};
+use std::os::unix::fs::PermissionsExt;
 use std::process::Command;
 
 const WORKFLOW: &str = r#"workflow: handed
@@ -88,4 +89,69 @@ fn an_exported_dag_is_read_again_and_gives_the_same_results() {
     scene.tulpar("export dagman --to out").done();
     scene.tulpar("run out/workflow.dag").done();
     assert_eq!(scene.read("out/results/files/all.txt"), scene.read("results/all.txt"));
+}
+
+/// `run.sh` of what was exported to `out`, where these commands stand in for those of a cluster.
+fn run_by_hand(scene: &Scene, job: &str, tries: &str, commands: &[(&str, &str)]) -> Command {
+    for (name, body) in commands {
+        scene.write(&format!("bin/{name}"), &format!("#!/bin/bash\n{body}\n"));
+        let mode = std::fs::Permissions::from_mode(0o755);
+        std::fs::set_permissions(scene.path(&format!("bin/{name}")), mode).expect("a mode");
+    }
+    let path = std::env::var("PATH").unwrap_or_default();
+    let mut command = Command::new("./run.sh");
+    command.args([&format!("jobs/{job}"), tries]).current_dir(scene.path("out"));
+    command.env("PATH", format!("{}:{path}", scene.path("bin").display())).env("SLURM_JOB_ID", "17");
+    command
+}
+
+#[test]
+fn a_job_exported_for_slurm_runs_in_its_image_and_sees_its_data() {
+    let scene = Scene::new(
+        "workflow: boxed\ndata: {words: data/words.txt}\ntasks:\n  \
+         a: {container: 'images/my tools.sif', in: [words], out: {x: x.txt}, run: 'cat {words} > {x}'}\n",
+    );
+    scene.write("data/words.txt", "w\n");
+    scene.write("images/my tools.sif", "");
+    scene.tulpar("export slurm --to out").done();
+    // What follows the image is its command.
+    let apptainer =
+        "printf '%s\\n' \"$@\" > \"$OUT\"; until [ \"${1%.sif}\" != \"$1\" ]; do shift; done; shift; exec \"$@\"";
+    let batch = scene.read("out/a.sbatch");
+    let mut command = run_by_hand(&scene, "a", "1", &[("apptainer", apptainer)]);
+    assert!(batch.contains("export IMAGE=\"$PWD\"/files/'my tools.sif'\n"), "{batch}");
+    command.env("IMAGE", scene.path("out/files/my tools.sif")).env("OUT", scene.path("called"));
+    let output = command.output().expect("a shell");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    assert_eq!(scene.read("out/files/x.txt"), "w\n");
+    let called = scene.read("called");
+    let folder = |name: &str| format!("--bind\n{}\n", scene.path(name).display());
+    assert!(called.contains(&folder("out")) && called.contains(&folder("data")), "{called}");
+    assert!(scene.path("out/files/my tools.sif").exists(), "the link leads to the image");
+}
+
+#[test]
+fn a_job_exported_for_slurm_saves_its_state_before_the_limit_and_goes_on_when_it_is_started_again() {
+    let scene = Scene::new(
+        "workflow: saving\ntasks:\n  a:\n    checkpoint: ['state/*.txt']\n    out: {x: x.txt}\n    run: |\n      \
+         echo one more >> left.txt\n      \
+         if [ -e state/1.txt ]; then cat state/1.txt left.txt > {x}; exit 0; fi\n      \
+         trap 'mkdir -p state; echo saved > state/1.txt; exit 85' TERM\n      \
+         : > $MARK\n      while true; do sleep 0.05; done\n",
+    );
+    scene.tulpar("export slurm --to out").done();
+    let scontrol = "echo \"$@\" > \"$OUT\"";
+    let run = || {
+        let mut command = run_by_hand(&scene, "a", "1", &[("scontrol", scontrol)]);
+        command.env("MARK", scene.path("mark")).env("OUT", scene.path("called"));
+        command
+    };
+    let running = scene.start(run());
+    wait_for("the task works", || scene.path("mark").exists());
+    running.signal("TERM");
+    let said = running.end();
+    assert!(said.code != Some(0), "{said}");
+    assert_eq!(scene.read("called"), "requeue 17\n");
+    scene.say(run()).done();
+    assert_eq!(scene.read("out/files/x.txt"), "saved\none more\n", "only what it saved is there again");
 }
