@@ -158,6 +158,11 @@ impl Outcome {
         self.mean(|truth| truth.times.io_share)
     }
 
+    /// Share of the time in which samples were made: read, checked, taken apart.
+    pub fn pipeline_share(&self) -> f64 {
+        self.mean(|truth| truth.times.pipeline_share)
+    }
+
     /// Share of the time in I/O that is hidden behind compute.
     pub fn hidden_share(&self) -> f64 {
         let io = self.sum(|truth| truth.times.io);

@@ -29,6 +29,10 @@ pub struct Published {
     /// Share of the time in I/O that is hidden behind compute; where only words were given, 0 for none and nothing for
     /// "mostly".
     pub hidden: Option<f64>,
+    /// Share of the run in the data pipeline: reading, checking, taking apart. Given of two of them.
+    pub pipeline_share: Option<f64>,
+    /// Bytes a second of all processes together.
+    pub bandwidth: f64,
     pub pattern: &'static str,
     pub requests: &'static str,
 }
@@ -63,22 +67,44 @@ impl Kernel {
     }
 
     pub fn published(self) -> Published {
-        let (application, format, io_share, hidden, pattern, requests) = match self {
-            Kernel::ImageNet => {
-                ("ImageNet", "TFRecord", 0.143, None, "sequential in a file, mostly overlapped", "256 KB")
+        let (application, format, (io_share, hidden, pipeline_share), bandwidth, pattern, requests) = match self {
+            Kernel::ImageNet => (
+                "ImageNet",
+                "TFRecord",
+                (0.143, None, Some(0.28)),
+                32e9,
+                "sequential in a file, on demand, mostly overlapped",
+                "256 KB",
+            ),
+            Kernel::CosmicTagger => (
+                "CosmicTagger",
+                "HDF5",
+                (0.22, Some(22.54 / 227.24), None),
+                10.43e6,
+                "sequential, before every step",
+                "2 KB, 6 KB",
+            ),
+            Kernel::Ffn => (
+                "Flood-filling network",
+                "HDF5",
+                (0.184, Some(0.0), None),
+                10e9,
+                "random image, then sequential; no overlap",
+                "62 KB, ~100 B",
+            ),
+            Kernel::CosmoFlow => {
+                ("CosmoFlow", "TFRecord", (0.12, Some(0.98), Some(0.23)), 36e9, "almost all hidden", "256 KB")
             }
-            Kernel::CosmicTagger => {
-                ("CosmicTagger", "HDF5", 0.22, Some(22.54 / 227.24), "sequential, before every step", "2 KB, 6 KB")
-            }
-            Kernel::Ffn => {
-                ("Flood-filling network", "HDF5", 0.184, Some(0.0), "random image, then sequential", "62 KB, ~100 B")
-            }
-            Kernel::CosmoFlow => ("CosmoFlow", "TFRecord", 0.12, Some(0.98), "sequential in a file", "256 KB"),
-            Kernel::Frnn => {
-                ("Fusion RNN", "NPZ", 0.42, Some(0.0), "files random, sequential inside", "2 MB, few 100 B")
-            }
+            Kernel::Frnn => (
+                "Fusion RNN",
+                "NPZ",
+                (0.42, Some(0.0), None),
+                29e9,
+                "files random, sequential inside; no overlap",
+                "2 MB, few 100 B",
+            ),
         };
-        Published { application, format, io_share, hidden, pattern, requests }
+        Published { application, format, io_share, hidden, pipeline_share, bandwidth, pattern, requests }
     }
 
     /// A data set of about this many bytes.

@@ -41,9 +41,10 @@ pub const JOB_FIGURES: [Figure; 8] = [
 ];
 
 /// The figures of a whole run, in their order.
-pub const WORKFLOW_FIGURES: [Figure; 20] = [
+pub const WORKFLOW_FIGURES: [Figure; 21] = [
     figure("jobs", "jobs", ""),
     figure("auxiliary_jobs", "auxiliary jobs", ""),
+    figure("files_staged_in", "files staged in", ""),
     figure("input_files", "input files", ""),
     figure("input_gb", "input", "GB"),
     figure("container_gb", "container", "GB"),
@@ -80,7 +81,7 @@ pub struct Characterisation {
     /// What was chosen about clusters, data and images, in words: runs with the same words are one scenario.
     pub scenario: String,
     pub jobs: Vec<JobLevel>,
-    pub workflow: Values<20>,
+    pub workflow: Values<21>,
     pub transfers: Transfers,
 }
 
@@ -157,7 +158,7 @@ fn workflow_level(
     gathered: &Gathered,
     measured: &Measured,
     images: &BTreeMap<String, u64>,
-) -> Values<20> {
+) -> Values<21> {
     let plan = graph.plan();
     let (mut jobs, mut auxiliary) = (0u64, 0u64);
     let wanted = plan.wanted();
@@ -180,6 +181,7 @@ fn workflow_level(
     [
         Some(jobs as f64),
         Some(auxiliary as f64),
+        gathered.staged_in().map(|files| files as f64),
         Some(input_files as f64),
         Some(gigabytes(input_bytes)),
         container_bytes.map(gigabytes),

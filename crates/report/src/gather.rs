@@ -89,6 +89,9 @@ pub struct Gathered {
     live: FxHashMap<AttemptId, (Request, u32, Timestamp)>,
     pub(crate) stage_in_us: u64,
     pub(crate) stage_out_us: u64,
+    /// Files that came to tasks that ended well, images and programs included; and whether some came uncounted.
+    staged_in: u64,
+    uncounted: bool,
     /// Of directories, registration and clean-up.
     pub(crate) other_auxiliary_us: u64,
     /// From submission to start, of attempts that started.
@@ -184,7 +187,13 @@ impl Gathered {
             self.moved(plan, attempt, node, transfer);
             if way.is_none() {
                 match transfer.what {
-                    TransferKind::Pull => self.stage_in_us += transfer.wall_us,
+                    TransferKind::Pull => {
+                        self.stage_in_us += transfer.wall_us;
+                        if report.ending.is_success() {
+                            self.staged_in += transfer.files;
+                            self.uncounted |= transfer.files == 0 && transfer.bytes > 0;
+                        }
+                    }
                     TransferKind::Push => self.stage_out_us += transfer.wall_us,
                     TransferKind::Remove => self.other_auxiliary_us += transfer.wall_us,
                 }
@@ -274,6 +283,12 @@ impl Gathered {
             self.moving.push((started.0, started.0.saturating_add(wall_us)));
         }
         self.moves.push(Move { attempt, what, from, to, files, bytes, wall_us, retries, started });
+    }
+
+    /// The files that came to tasks; absent where none came, since tasks used them where they lie, or where not all were
+    /// counted.
+    pub(crate) fn staged_in(&self) -> Option<u64> {
+        (self.staged_in > 0 && !self.uncounted).then_some(self.staged_in)
     }
 
     /// The time in which files moved and no task computed; absent when that was not recorded.

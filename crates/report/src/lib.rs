@@ -19,6 +19,7 @@ mod kinds;
 mod ledger;
 pub mod live;
 mod markdown;
+mod overview;
 mod scenario;
 mod search;
 mod spent;
@@ -44,6 +45,7 @@ pub use html::page;
 pub use kinds::Kinds;
 pub use ledger::Ledger;
 pub use markdown::markdown;
+pub use overview::{Overview, SideBySide, overview};
 pub use scenario::{Aside, Document, NamedRuns, Scenario, Spread};
 pub use search::{
     Drawing, Goal, SearchReport, Took, TrialRow, best_first, drawings, search_line, search_lines, search_sentences,

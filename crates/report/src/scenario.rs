@@ -14,8 +14,8 @@ pub struct Document {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub scenarios: Vec<Scenario>,
     /// What others found about the same, said by whoever made the document.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub aside: Option<Aside>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub asides: Vec<Aside>,
 }
 
 /// A table with lines below it. What it is about is not known here.
@@ -62,7 +62,7 @@ impl Document {
     pub fn new(mut runs: Vec<RunReport>, given: &[NamedRuns]) -> Self {
         crate::summary::compare(&mut runs);
         let scenarios = if runs.len() > 1 { scenarios(&runs, given) } else { Vec::new() };
-        Self { runs, scenarios, aside: None }
+        Self { runs, scenarios, asides: Vec::new() }
     }
 }
 

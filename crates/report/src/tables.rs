@@ -130,5 +130,6 @@ pub(crate) const MEANING: [&str; 6] = [
     "Cumulative compute is the time of tasks that ended well; stage-in and stage-out are the time of transfer jobs and of \
      what jobs pulled and pushed around their tasks; all are sums over jobs that may run at once.",
     "Job time spent moving files is stage-in and stage-out, of these and compute together.",
-    "Input files are those that were there before the run, each once; 1 MB is 10⁶ bytes, 1 GB 10⁹.",
+    "Input files are those that were there before the run, each once; files staged in are those that came to tasks, as \
+     often as they came, images and programs included; 1 MB is 10⁶ bytes, 1 GB 10⁹.",
 ];

@@ -180,6 +180,10 @@ pub(crate) struct WorkflowChoice {
     /// The properties of a Pegasus workflow (default: pegasus.properties beside it)
     #[arg(long, value_name = "FILE")]
     pub(crate) conf: Option<PathBuf>,
+
+    /// The image of tasks that name neither an image nor an environment; experiments say it.
+    #[arg(skip)]
+    pub(crate) container: Option<String>,
 }
 
 /// Which files describe the world.

@@ -5,7 +5,7 @@
 
 use super::abstraction::{Abstract, Builder, FileId, GroupId, TaskId};
 use super::error::PlanError;
-use super::estimate::{Costs, estimate_with};
+use super::estimate::{Costs, estimate_with, request};
 use super::layout::{JobKind, Layout, Traffic};
 use super::options::{Cleanup, Clustering, Options};
 use super::published::{self, Figures, ScenarioName, Study};
@@ -186,6 +186,51 @@ fn row(graph: &Abstract, layout: &Layout, catalogue: &Catalogue, scenario: &Scen
     }
 }
 
+/// A job of a plan with what it holds and how long: what an engine needs to put it into time by itself.
+#[derive(Clone, Debug, PartialEq)]
+pub struct TimedJob {
+    pub name: String,
+    pub kind: JobKind,
+    /// Positions among the jobs.
+    pub parents: Vec<usize>,
+    /// From its start to its end: its files come, it runs, its files leave.
+    pub seconds: f64,
+    pub milli_cpus: u32,
+    pub gpus: u32,
+    pub memory: u64,
+}
+
+/// The jobs of one scenario; how long each takes is what the model of links says.
+pub fn timed(
+    graph: &Abstract,
+    catalogue: &Catalogue,
+    scenario: &Scenario,
+    costs: &Costs,
+) -> Result<Vec<TimedJob>, PlanError> {
+    let installed = scenario.programs_installed.then(|| without_programs(graph));
+    let graph = installed.as_ref().unwrap_or(graph);
+    let layout = super::plan(graph, catalogue, &scenario.options, &[])?;
+    let took = estimate_with(graph, &layout, catalogue, &scenario.options, costs).took;
+    let timed = |job| {
+        let facts = layout.job(job);
+        let site = catalogue.site(layout.site(facts.site));
+        let (milli_cpus, gpus, memory) = match facts.kind {
+            JobKind::Compute => request(graph, layout.tasks_of(job), &scenario.options, site),
+            _ => (0, 0, 0),
+        };
+        TimedJob {
+            name: layout.name(graph, job),
+            kind: facts.kind,
+            parents: layout.parents(job).iter().map(|parent| parent.index()).collect(),
+            seconds: took[job.index()],
+            milli_cpus,
+            gpus,
+            memory,
+        }
+    };
+    Ok(layout.ids().map(timed).collect())
+}
+
 fn kinds(layout: &Layout) -> BTreeMap<JobKind, u64> {
     let mut kinds = BTreeMap::new();
     layout.jobs.iter().for_each(|job| *kinds.entry(job.kind).or_default() += 1);
@@ -349,20 +394,30 @@ mod tests {
 
     #[test]
     fn the_shapes_have_the_inputs_of_the_study() {
-        let inputs = |study: Study| {
-            let graph = study.workflow();
-            let made: FxHashSet<FileId> = graph
-                .ids()
-                .flat_map(|task| graph.outputs(task).to_vec())
-                .flat_map(|group| graph.files_of(group).to_vec())
-                .collect();
-            let extra = |name: &str| name.ends_with(".py") || name.ends_with(".pkl");
-            (0..graph.files.len())
-                .filter(|file| !made.contains(&FileId::from(*file)) && !extra(&graph.files[*file].name))
-                .count()
-        };
+        let inputs = |study: Study| study.shaped(&study.workflow()).input_files;
         let shapes = Study::ALL.map(|(name, study)| (name, study.workflow().tasks.len(), inputs(study)));
         assert_eq!(shapes, [("galaxy", 11, 28_793), ("lung", 7, 1_408), ("crisis", 16, 12_747)]);
+    }
+
+    #[test]
+    fn timed_jobs_take_as_long_as_the_estimate_where_nothing_waits_for_a_place() {
+        let base = Options { sites: published::testbed_sites(), ..Options::default() };
+        let graph = Study::Galaxy.workflow();
+        for (scenario, row) in scenarios(&base, false).iter().zip(compared(Study::Galaxy).rows) {
+            let jobs = timed(&graph, &published::testbed(), scenario, &published::costs()).expect("a plan");
+            assert_eq!(jobs.len() as u64, row.jobs + row.auxiliary, "{}", row.scenario.name());
+            let mut ends: Vec<Option<f64>> = vec![None; jobs.len()];
+            fn end(job: usize, jobs: &[TimedJob], ends: &mut [Option<f64>]) -> f64 {
+                if let Some(end) = ends[job] {
+                    return end;
+                }
+                let begin = jobs[job].parents.iter().map(|parent| end(*parent, jobs, ends)).fold(0.0, f64::max);
+                ends[job] = Some(begin + jobs[job].seconds);
+                begin + jobs[job].seconds
+            }
+            let last = (0..jobs.len()).map(|job| end(job, &jobs, &mut ends)).fold(0.0, f64::max);
+            assert!((last / row.makespan - 1.0).abs() < 1e-9, "{}: {last}, {}", row.scenario.name(), row.makespan);
+        }
     }
 
     #[test]

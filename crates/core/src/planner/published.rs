@@ -4,6 +4,10 @@
 //! The structure is that of the workflows' public generators with pre-processing in six jobs, as in the study. Numbers
 //! of images follow from its figures; run times and sizes are those that it prints. It decides nothing.
 
+mod characterisation;
+
+pub use characterisation::{JobFigures, Shaped, ShapedJobs, WorkflowFigures};
+
 use super::abstraction::{Abstract, Builder, File, GroupId, Task, TaskId};
 use super::estimate::{Costs, Protocol};
 use crate::catalogue::{Catalogue, FileServer, LOCAL, Link, Operation, Store};

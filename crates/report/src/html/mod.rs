@@ -7,7 +7,7 @@ use crate::bars::{Bar, Bars};
 use crate::chart::Chart;
 use crate::io::tasks;
 use crate::markdown::{MOST_ROWS, MOST_TRANSFERS};
-use crate::scenario::Document;
+use crate::scenario::{Aside, Document};
 use crate::search::{self, SearchReport};
 use crate::summary::RunReport;
 use crate::words::{self, Table};
@@ -89,14 +89,21 @@ fn compared(html: &mut String, document: &Document) {
     }
     html.push_str("<h2>Scenarios in figures</h2>\n");
     table(html, &tables::scenarios(scenarios));
-    if let Some(aside) = &document.aside {
-        let _ = writeln!(html, "<h2>{}</h2>", escape(&aside.title));
+    document.asides.iter().for_each(|one| aside(html, one));
+    html.push_str("<h2>Scenarios, job level</h2>\n");
+    long_table(html, tables::scenario_jobs(scenarios));
+}
+
+/// A table that somebody else made, and the lines below it.
+pub(crate) fn aside(html: &mut String, aside: &Aside) {
+    let _ = writeln!(html, "<h2>{}</h2>", escape(&aside.title));
+    if !aside.header.is_empty() {
         table(html, &Table { rows: aside.rows.clone(), ..Table::with(aside.header.clone(), 1) });
+    }
+    if !aside.lines.is_empty() {
         let lines: Vec<String> = aside.lines.iter().map(|line| escape(line)).collect();
         let _ = writeln!(html, "<pre class=\"notes\">{}</pre>", lines.join("\n"));
     }
-    html.push_str("<h2>Scenarios, job level</h2>\n");
-    long_table(html, tables::scenario_jobs(scenarios));
 }
 
 fn section(html: &mut String, run: &RunReport) {

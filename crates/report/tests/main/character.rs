@@ -52,6 +52,9 @@ fn tasks_are_counted_without_the_files_that_were_moved_around_them() {
     assert_eq!(figure(&run, "waiting_for_data_percent"), Some(7.5));
     assert_eq!(figure(&run, "jobs"), Some(4.0));
     assert_eq!(figure(&run, "auxiliary_jobs"), Some(0.0));
+    // Three to each of two.
+    assert_eq!(figure(&run, "files_staged_in"), Some(6.0));
+    assert_eq!(figure(&of("small-1", &small()), "files_staged_in"), None, "files were used where they lie");
     assert_eq!(figure(&run, "makespan_seconds"), Some(10.0));
 }
 

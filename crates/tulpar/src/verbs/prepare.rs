@@ -12,6 +12,7 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use tulpar_core::catalogue::{Catalogue, LOCAL};
 use tulpar_core::diagnostic::Diagnostic;
 use tulpar_core::ids::SetId;
@@ -86,6 +87,9 @@ pub(crate) fn prepare_text(
     };
     let mut plan = None;
     if let Some(mut workflow) = read {
+        if let Some(image) = &choice.container {
+            contain(&mut workflow, image);
+        }
         findings.extend(tulpar_core::catalogue::bind(&mut workflow, &catalogue, &site.name));
         let resolved = list_data(&project, &workflow);
         findings.extend(data_findings(&workflow, &resolved));
@@ -101,6 +105,16 @@ pub(crate) fn prepare_text(
         plan = Some(made);
     }
     Ok(Prepared { project, file, text, plan, findings, catalogue })
+}
+
+/// Gives an image to every task that says nothing about where its programs come from.
+fn contain(workflow: &mut Workflow, image: &str) {
+    for task in &mut workflow.tasks {
+        let environment = &task.settings.environment;
+        if environment.container.is_none() && environment.venv.is_none() && environment.conda.is_none() {
+            Arc::make_mut(&mut task.settings).environment.container = Some(image.to_owned());
+        }
+    }
 }
 
 /// A workflow that was read to be planned: its data files are listed, not read.

@@ -60,7 +60,7 @@ pub(crate) fn report(folder: Option<&Path>, arguments: &ReportArguments) -> Resu
 pub(super) fn write_page(
     project: &Project,
     given: &[NamedRuns],
-    aside: impl FnOnce(&Document) -> Option<Aside>,
+    asides: impl FnOnce(&Document) -> Vec<Aside>,
     file: &Path,
 ) -> Result<Document, Failure> {
     let mut runs = Vec::new();
@@ -68,7 +68,7 @@ pub(super) fn write_page(
         runs.push(of_run(project, project.run(Some(name))?, &Rates::default(), false)?.0);
     }
     let mut document = Document::new(runs, given);
-    document.aside = aside(&document);
+    document.asides = asides(&document);
     let page = tulpar_report::page(&document);
     std::fs::write(file, page).map_err(|source| Failure::Write { path: file.to_owned(), source })?;
     Ok(document)

@@ -343,6 +343,41 @@ fn the_scenarios_of_a_study_run_in_containers() {
     }
 }
 
+#[test]
+fn an_image_that_is_said_once_is_that_of_all_tasks_that_name_none() {
+    let Some(contained) = Contained::new(&THREE.replace("    container: tiny.tar\n", "")) else { return };
+    let words = "experiment scenarios workflow.yaml --repeat 1 --latency 1ms --container tiny.tar --json";
+    let report = contained.tulpar(words).done().json();
+    let names: Vec<&str> =
+        report["scenarios"].as_array().unwrap().iter().map(|scenario| scenario["name"].as_str().unwrap()).collect();
+    assert_eq!(names, ["baseline", "container installed", "clustering", "nfs"]);
+    let image = std::fs::metadata(contained.scene.path("tiny.tar")).unwrap().len();
+    assert_eq!([1, 2, 3, 4].map(|run| brought(&contained.scene, run) / image), [3, 0, 1, 0]);
+    // Only the image has that file.
+    assert_eq!(contained.scene.read("results/seen-1.txt"), "tiny\n");
+}
+
+#[test]
+fn the_image_of_the_exemplars_is_made_without_a_registry_and_runs_the_program() {
+    let Some(contained) = Contained::new(
+        "
+workflow: w
+tasks:
+  say: {container: exemplars.tar, out: {said: said.txt}, run: 'tulpar-exemplars lung split > {said}'}
+",
+    ) else {
+        return;
+    };
+    // Any program will do: what is tried is how it comes into the image, with the libraries that it is linked with.
+    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/../../exemplars/image.sh");
+    let program = std::fs::canonicalize("/bin/echo").unwrap();
+    let words = [script, program.to_str().unwrap(), "exemplars.tar"];
+    let made = entered(contained.way, &contained.scene, "sh", &words).env("ENGINE", "podman").output().unwrap();
+    assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
+    contained.tulpar("run").done();
+    assert_eq!(contained.scene.read("results/said.txt"), "lung split\n");
+}
+
 /// The bytes that jobs of a run got before they began.
 fn brought(scene: &Scene, run: u32) -> u64 {
     let records = scene.read(&format!(".tulpar/runs/w-{run}/records.jsonl"));

@@ -140,6 +140,9 @@ pub struct Estimate {
     pub critical_path: Vec<JobId>,
     /// Jobs that no node of their site can take; they are reckoned as if one could.
     pub impossible: u64,
+    /// Of each job, from its start to its end.
+    #[serde(skip)]
+    pub took: Vec<f64>,
 }
 
 pub fn estimate(graph: &Abstract, layout: &Layout, catalogue: &Catalogue, options: &Options) -> Estimate {
@@ -276,7 +279,7 @@ impl<'a> Simulation<'a> {
             started_at: vec![0.0; count],
             happenings: BinaryHeap::new(),
             told: 0,
-            estimate: Estimate::default(),
+            estimate: Estimate { took: vec![0.0; count], ..Estimate::default() },
         }
     }
 
@@ -413,7 +416,9 @@ impl<'a> Simulation<'a> {
     }
 
     fn done(&mut self, job: JobId, now: f64, touched: &mut Vec<usize>) {
-        *self.estimate.busy.entry(self.layout.job(job).kind).or_default() += now - self.started_at[job.index()];
+        let took = now - self.started_at[job.index()];
+        *self.estimate.busy.entry(self.layout.job(job).kind).or_default() += took;
+        self.estimate.took[job.index()] = took;
         self.estimate.makespan = now;
         if let (Some(held), Some((pool, _))) = (self.held[job.index()], self.pool(job)) {
             self.pools[pool].give_back(held);

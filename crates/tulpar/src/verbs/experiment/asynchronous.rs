@@ -2,7 +2,7 @@
 //! (Pascuzzi and others, 2023).
 //!
 //! The published workflows in virtual time on the published machine, without overhead and with that of the time, beside
-//! what its authors measured; and a small one for real. It writes the workflows out, so that they can be read and changed.
+//! what its authors measured; and small ones for real. It writes the workflows out, so that they can be read and changed.
 
 use super::parsed;
 use crate::arguments::Verb;
@@ -17,17 +17,20 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use tulpar_core::engine::Mode;
 use tulpar_exec::folder::Project;
-use tulpar_report::NamedRuns;
+use tulpar_report::{Aside, NamedRuns};
 
-const SITES: &str = "sites.yaml";
-const SMALL: &str = "small.yaml";
-
-const FILES: [(&str, &str); 5] = [
-    (SITES, include_str!("../../../../../examples/deepdrivemd/sites.yaml")),
-    (SMALL, include_str!("../../../../../examples/deepdrivemd/small.yaml")),
+const FILES: [(&str, &str); 4] = [
+    ("sites.yaml", include_str!("../../../../../examples/deepdrivemd/sites.yaml")),
     ("deepdrivemd.yaml", include_str!("../../../../../examples/deepdrivemd/published.yaml")),
     ("c-dg1.yaml", include_str!("../../../../../examples/asynchrony/c-dg1.yaml")),
     ("c-dg2.yaml", include_str!("../../../../../examples/asynchrony/c-dg2.yaml")),
+];
+
+/// The same for three pretended nodes, with shorter tasks and fewer.
+const SMALL: [(&str, &str); 3] = [
+    ("deepdrivemd", include_str!("../../../../../examples/deepdrivemd/small.yaml")),
+    ("c-dg1", include_str!("../../../../../examples/asynchrony/c-dg1-small.yaml")),
+    ("c-dg2", include_str!("../../../../../examples/asynchrony/c-dg2-small.yaml")),
 ];
 
 /// A workflow, and the seconds that its authors measured: sequentially, and asynchronously in this mode.
@@ -43,9 +46,13 @@ pub(crate) struct AsynchronousArguments {
     #[arg(value_name = "DIR", default_value = "tulpar-async")]
     into: PathBuf,
 
-    /// Also run a small DeepDriveMD for real, in every mode: four minutes
+    /// Also run small versions of all three for real, in every mode: six minutes
     #[arg(long)]
     measure: bool,
+
+    /// How many times shorter the tasks of the small versions are
+    #[arg(long, value_name = "N", default_value_t = 1.0, requires = "measure")]
+    shorter: f64,
 
     /// Print the table as JSON
     #[arg(long)]
@@ -68,9 +75,12 @@ struct Row {
 
 #[derive(Serialize)]
 struct Measured {
+    workflow: &'static str,
     mode: &'static str,
     simulated: f64,
     measured: f64,
+    /// Of the measured time against that of the sequential mode.
+    improvement: f64,
 }
 
 #[derive(Serialize)]
@@ -81,6 +91,9 @@ struct Experiment {
 }
 
 pub(super) fn asynchronous(folder: Option<&Path>, arguments: &AsynchronousArguments) -> Result<ExitCode, Failure> {
+    if !(arguments.shorter > 0.0 && arguments.shorter.is_finite()) {
+        return Err(Failure::usage("--shorter is a number above 0"));
+    }
     let into = folder.unwrap_or(Path::new("")).join(&arguments.into);
     std::fs::create_dir_all(&into).map_err(|source| Failure::Write { path: into.clone(), source })?;
     for (name, text) in FILES {
@@ -104,21 +117,34 @@ pub(super) fn asynchronous(folder: Option<&Path>, arguments: &AsynchronousArgume
         }
     }
     let mut measured = Vec::new();
-    if arguments.measure {
-        for (name, _) in Mode::ALL {
-            let (_, expected) = simulated(&into, SMALL, "small", name)?;
-            let Some((run, seconds)) = real(&into, name)? else { return Ok(Exit::WorkflowFailed.into()) };
-            scenarios.push(NamedRuns { name: format!("small, {name}, for real"), runs: vec![run] });
-            measured.push(Measured { mode: name, simulated: expected, measured: seconds });
+    for (workflow, text) in SMALL.into_iter().filter(|_| arguments.measure) {
+        let file = format!("{workflow}-small.yaml");
+        let path = into.join(&file);
+        std::fs::write(&path, shortened(text, arguments.shorter)).map_err(|source| Failure::Write { path, source })?;
+        let mut first = None;
+        for (mode, _) in Mode::ALL {
+            let (_, expected) = simulated(&into, &file, "small", mode)?;
+            let Some((run, seconds)) = real(&into, &file, mode)? else { return Ok(Exit::WorkflowFailed.into()) };
+            scenarios.push(NamedRuns { name: format!("small {workflow}, {mode}, for real"), runs: vec![run] });
+            let improvement = 1.0 - seconds / *first.get_or_insert(seconds);
+            measured.push(Measured { workflow, mode, simulated: expected, measured: seconds, improvement });
         }
     }
     let page = into.join("async.html");
-    write_page(&Project::new(&into)?, &scenarios, |_| None, &page)?;
     let experiment = Experiment { published, measured };
+    let asides = experiment.tables();
+    write_page(&Project::new(&into)?, &scenarios, |_| asides.clone(), &page)?;
     if arguments.json {
         print::json(&experiment);
     } else {
-        show(&experiment);
+        for (place, table) in asides.iter().enumerate() {
+            if place > 0 {
+                print::line("");
+            }
+            print::line(&table.title);
+            print::line("");
+            print::table(&table.header.iter().map(String::as_str).collect::<Vec<_>>(), &table.rows);
+        }
         print::note(&format!("Occupation of cores and GPUs over time: {}", page.display()));
     }
     Ok(Exit::Done.into())
@@ -133,8 +159,8 @@ fn simulated(into: &Path, file: &str, site: &str, mode: &str) -> Result<(String,
 }
 
 /// A run and its makespan; none when it did not end well.
-fn real(into: &Path, mode: &str) -> Result<Option<(String, f64)>, Failure> {
-    let words = ["run", SMALL, "--site", "small", "--mode", mode, "--no-cache"].map(str::to_owned);
+fn real(into: &Path, file: &str, mode: &str) -> Result<Option<(String, f64)>, Failure> {
+    let words = ["run", file, "--site", "small", "--mode", mode, "--no-cache"].map(str::to_owned);
     let Verb::Run(arguments) = parsed(words)? else { return Err(Failure::Bug("a run is none".into())) };
     let began = std::time::Instant::now();
     let code = run(Some(into), &arguments)?;
@@ -145,13 +171,31 @@ fn real(into: &Path, mode: &str) -> Result<Option<(String, f64)>, Failure> {
     Ok(Some((Project::new(into)?.run(None)?.name, seconds)))
 }
 
-fn show(experiment: &Experiment) {
-    let seconds = |seconds: f64| format!("{seconds:.0}");
-    let percent = |part: f64| format!("{:.1} %", 100.0 * part).replace('-', "−");
-    let rows: Vec<Vec<String>> = experiment
-        .published
-        .iter()
-        .map(|row| {
+/// The workflow with tasks that take so many times less.
+fn shortened(text: &str, times: f64) -> String {
+    let line = |line: &str| {
+        let long = |text: &str, unit: &str| text.strip_suffix(unit)?.trim().parse::<f64>().ok();
+        match line.split_once("runtime: ") {
+            Some((indent, time)) => {
+                let milliseconds = long(time, " ms").or_else(|| long(time, " s").map(|seconds| 1000.0 * seconds));
+                milliseconds.map(|time| format!("{indent}runtime: {:.0} ms", time / times))
+            }
+            None => line.split_once("run: sleep ").and_then(|(indent, rest)| {
+                let (time, more) = rest.split_at(rest.find(' ').unwrap_or(rest.len()));
+                Some(format!("{indent}run: sleep {:.3}{more}", time.parse::<f64>().ok()? / times))
+            }),
+        }
+        .unwrap_or_else(|| line.to_owned())
+    };
+    text.lines().map(|text| line(text) + "\n").collect()
+}
+
+impl Experiment {
+    fn tables(&self) -> Vec<Aside> {
+        let seconds = |seconds: f64| format!("{seconds:.0}");
+        let percent = |part: f64| format!("{:.1} %", 100.0 * part).replace('-', "−");
+        let texts = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect();
+        let row = |row: &Row| {
             vec![
                 row.workflow.to_owned(),
                 row.mode.to_owned(),
@@ -160,21 +204,51 @@ fn show(experiment: &Experiment) {
                 row.published.map_or_else(|| "–".to_owned(), seconds),
                 percent(row.improvement),
             ]
-        })
-        .collect();
-    print::line("16 nodes of Summit in virtual time; all times in seconds");
-    print::line("");
-    let header = ["workflow", "mode", "simulated", "with overhead of 2022", "measured by the authors", "gain"];
-    print::table(&header, &rows);
-    if !experiment.measured.is_empty() {
-        print::line("");
-        print::line("DeepDriveMD small, for real on three pretended nodes");
-        print::line("");
-        let rows: Vec<Vec<String>> = experiment
-            .measured
-            .iter()
-            .map(|row| vec![row.mode.to_owned(), format!("{:.1}", row.simulated), format!("{:.1}", row.measured)])
-            .collect();
-        print::table(&["mode", "simulated", "measured"], &rows);
+        };
+        let mut tables = vec![Aside {
+            title: "16 nodes of Summit in virtual time; all times in seconds".to_owned(),
+            header: texts(&[
+                "workflow",
+                "mode",
+                "simulated",
+                "with overhead of 2022",
+                "measured by the authors",
+                "gain",
+            ]),
+            rows: self.published.iter().map(row).collect(),
+            lines: Vec::new(),
+        }];
+        if !self.measured.is_empty() {
+            let row = |row: &Measured| {
+                let [simulated, measured] = [row.simulated, row.measured].map(|seconds| format!("{seconds:.1}"));
+                vec![row.workflow.to_owned(), row.mode.to_owned(), simulated, measured, percent(row.improvement)]
+            };
+            tables.push(Aside {
+                title: "Small versions, for real on three pretended nodes".to_owned(),
+                header: texts(&["workflow", "mode", "simulated", "measured", "gain"]),
+                rows: self.measured.iter().map(row).collect(),
+                lines: Vec::new(),
+            });
+        }
+        tables
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tasks_of_the_small_versions_take_as_many_times_less_as_is_said() {
+        let text = "  a:\n    runtime: 17 s\n    run: sleep 17 && echo frames > {frames}\n  b:\n    runtime: 4250 ms\n    \
+                    run: sleep 4.25\n";
+        let expected = "  a:\n    runtime: 170 ms\n    run: sleep 0.170 && echo frames > {frames}\n  b:\n    \
+                        runtime: 42 ms\n    run: sleep 0.043\n";
+        assert_eq!(shortened(text, 100.0), expected);
+        for (name, text) in SMALL {
+            let sleeps = text.lines().filter(|line| line.contains("run: sleep ")).count();
+            let changed = shortened(text, 2.0).lines().zip(text.lines()).filter(|(new, old)| new != old).count();
+            assert_eq!(changed, 2 * sleeps, "{name}");
+        }
     }
 }

@@ -40,7 +40,13 @@ struct Row {
     /// As the kernel itself measured it.
     io_share: f64,
     hidden_share: f64,
+    /// Of the time in which samples were read, checked and taken apart.
+    pipeline_share: f64,
+    /// Bytes a second while the kernel asked for them.
+    bandwidth: f64,
     sequential_share: f64,
+    /// In words, what the requests of the kernel are like here.
+    pattern: String,
     /// What most bytes were asked for at a time.
     request: u64,
     analysed: Analysed,
@@ -99,6 +105,9 @@ fn row(outcome: &Outcome, report: &Report) -> Row {
         published: outcome.kernel.published(),
         io_share: outcome.io_share(),
         hidden_share: outcome.hidden_share(),
+        pipeline_share: outcome.pipeline_share(),
+        bandwidth: outcome.read_bytes_per_second(),
+        pattern: pattern(outcome.sequential_share(), outcome.hidden_share()),
         sequential_share: outcome.sequential_share(),
         request: outcome.sizes().1,
         analysed,
@@ -106,28 +115,37 @@ fn row(outcome: &Outcome, report: &Report) -> Row {
     }
 }
 
+/// In the words of the published table.
+fn pattern(sequential: f64, hidden: f64) -> String {
+    let order = match sequential {
+        share if share >= 0.9 => "sequential",
+        share if share >= 0.5 => "mostly sequential",
+        share if share >= 0.1 => "partly sequential",
+        _ => "random",
+    };
+    let overlap = match hidden {
+        share if share >= 0.9 => "almost all hidden",
+        share if share >= 0.5 => "mostly overlapped",
+        share if share >= 0.01 => "partly overlapped",
+        _ => "no overlap",
+    };
+    format!("{order}, {overlap}")
+}
+
 fn show(rows: &[Row]) {
     let percent = |share: f64| format!("{:.1} %", 100.0 * share);
     let maybe = |share: Option<f64>| share.map_or_else(|| "–".to_owned(), percent);
-    let rows: Vec<Vec<String>> = rows
+    let rate = |bytes: f64| format!("{}/s", Bytes(bytes as u64));
+    let shares: Vec<Vec<String>> = rows
         .iter()
         .map(|row| {
+            let (published, analysed) = (&row.published, &row.analysed);
             vec![
                 row.kernel.clone(),
-                format!(
-                    "{}, {}, {}",
-                    percent(row.published.io_share),
-                    percent(row.io_share),
-                    maybe(row.analysed.io_share)
-                ),
-                format!(
-                    "{}, {}, {}",
-                    maybe(row.published.hidden),
-                    percent(row.hidden_share),
-                    maybe(row.analysed.hidden_share)
-                ),
-                format!("{}, {}", percent(row.sequential_share), maybe(row.analysed.sequential_share)),
-                format!("{}; {}", row.published.requests, Bytes(row.request)),
+                format!("{}, {}, {}", percent(published.io_share), percent(row.io_share), maybe(analysed.io_share)),
+                format!("{}, {}, {}", maybe(published.hidden), percent(row.hidden_share), maybe(analysed.hidden_share)),
+                format!("{}, {}", maybe(published.pipeline_share), percent(row.pipeline_share)),
+                format!("{}, {}", percent(row.sequential_share), maybe(analysed.sequential_share)),
                 row.findings.join(" "),
             ]
         })
@@ -136,9 +154,38 @@ fn show(rows: &[Row]) {
         "kernel",
         "I/O share: published, true, analysed",
         "hidden: published, true, analysed",
+        "data pipeline: published, true",
         "sequential: true, analysed",
-        "requests: published; here",
         "findings",
     ];
-    print::table(&header, &rows);
+    print::table(&header, &shares);
+    print::line("");
+    let patterns: Vec<Vec<String>> = rows
+        .iter()
+        .map(|row| {
+            vec![
+                row.kernel.clone(),
+                format!("{}; {}", row.published.pattern, row.pattern),
+                format!("{}; {}", row.published.requests, Bytes(row.request)),
+                format!("{}, {}", rate(row.published.bandwidth), rate(row.bandwidth)),
+            ]
+        })
+        .collect();
+    let header = ["kernel", "pattern: published; here", "requests: published; here", "bandwidth: published, here"];
+    print::table(&header, &patterns);
+    print::line(
+        "The published bandwidths are of 512 processes on a parallel file system; here one reads what lies on this disk.",
+    );
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_measured_is_said_in_the_words_of_the_published_table() {
+        assert_eq!(pattern(0.99, 0.98), "sequential, almost all hidden");
+        assert_eq!(pattern(0.6, 0.0), "mostly sequential, no overlap");
+        assert_eq!(pattern(0.02, 0.1), "random, partly overlapped");
+    }
 }
