@@ -36,7 +36,10 @@ pub struct Attempt {
     pub learning: Learning,
     /// Learning rate
     #[arg(long)]
-    pub lr: f64,
+    lr: f64,
+    /// So many times that learning rate: what a search varies
+    #[arg(long, default_value_t = 1.0)]
+    times: f64,
     #[arg(long, default_value_t = 1)]
     epochs: usize,
     /// A model file to write
@@ -55,6 +58,9 @@ pub struct Training {
     /// The best trial of a search: learning rate, and what else it chose
     #[arg(long)]
     best: PathBuf,
+    /// The learning rate, where the search only chose how many `times` of it
+    #[arg(long)]
+    lr: Option<f64>,
     #[arg(long, default_value_t = 5)]
     epochs: usize,
     /// The state after the last epoch: written by this program, and read when it is started again
@@ -127,13 +133,14 @@ impl Attempt {
         make: impl FnOnce(&Device) -> M,
         prepared: impl FnOnce(M) -> M,
     ) -> Result<(), Failure> {
-        let how = (self.lr, self.epochs);
+        let learning_rate = self.lr * self.times;
+        let how = (learning_rate, self.epochs);
         let (model, epochs) = self.learning.taught(custom, how, None, lesson, make, prepared)?;
         if let Some(path) = &self.model {
             models::save(&model, path)?;
         }
         let others = others.iter().cloned();
-        let params = std::iter::once(("lr", self.lr.into())).chain(others);
+        let params = std::iter::once(("lr", learning_rate.into())).chain(others);
         let params = params.map(|(name, value)| (name.to_owned(), value)).collect();
         say_result(params, epochs.last(), self.report.as_deref())
     }
@@ -143,7 +150,14 @@ impl Training {
     /// The best trial, and its learning rate.
     pub fn best(&self) -> Result<(Trial, f64), Failure> {
         let best = Trial::load(&self.best)?;
-        let lr = best.number("lr").ok_or_else(|| Failure::data(&self.best, "it has no parameter lr"))?;
+        let lr = match (best.number("lr"), best.number("times"), self.lr) {
+            (Some(lr), ..) => lr,
+            (None, Some(times), Some(lr)) => lr * times,
+            (None, Some(_), None) => {
+                return Err(Failure::options("the best trial says how many times the learning rate: --lr says which"));
+            }
+            (None, None, _) => return Err(Failure::data(&self.best, "it has no parameter lr, and no times")),
+        };
         Ok((best, lr))
     }
 

@@ -11,6 +11,7 @@ mod main {
     mod dagman;
     mod dax3;
     mod demo;
+    mod demonstrating;
     mod docs;
     mod experiments;
     mod failing;

@@ -27,7 +27,7 @@ fn accuracy(place: &Place, table: &str) -> f64 {
 }
 
 #[test]
-fn texts_are_told_apart_far_above_chance_and_fusion_is_no_worse_than_the_worse_of_both() {
+fn texts_and_pictures_are_told_apart_far_above_chance_and_fusion_is_no_worse_than_the_worse_of_both() {
     let place = messages(420);
     clean(&place);
     place.step("crisis train-text texts --best best.json --epochs 5 --threads 2 --model text --history text.json");
@@ -41,9 +41,11 @@ fn texts_are_told_apart_far_above_chance_and_fusion_is_no_worse_than_the_worse_o
     }
     let pictures = "squares-1 squares-2";
     place.step(&format!(
-        "crisis train-image {pictures} --best best.json --epochs 1 --threads 2 --model image --history image.json"
+        "crisis train-image {pictures} --best best.json --epochs 8 --threads 2 --model image --history image.json"
     ));
     place.step(&format!("crisis infer-image {pictures} --model image --out images.csv"));
+    let image = accuracy(&place, "images.csv");
+    assert!(image > 0.6, "accuracy {image}; one half is chance");
     place.step(&format!(
         "crisis fuse {TABLES} --text text.csv --images images.csv --out fused.csv --weights weights.json"
     ));
@@ -53,10 +55,26 @@ fn texts_are_told_apart_far_above_chance_and_fusion_is_no_worse_than_the_worse_o
     );
     let metrics = place.json("report/metrics.json");
     let number = |name: &str| metrics[name].as_f64().expect("a number");
-    assert_eq!(number("text_accuracy"), text);
+    assert_eq!((number("text_accuracy"), number("image_accuracy")), (text, image));
     assert!(number("fused_accuracy") >= number("text_accuracy").min(number("image_accuracy")), "{metrics}");
     let page = String::from_utf8(place.bytes("report/report.html")).expect("text");
     assert_eq!(page.matches("<svg").count(), 5, "three matrices and two charts");
+}
+
+#[test]
+fn a_search_for_times_a_rate_comes_to_the_same_as_one_for_rates() {
+    let place = messages(70);
+    clean(&place);
+    place.step("crisis tune-text texts --lr 0.001 --times 2 --dropout 0.1 --threads 1 --report trial.json");
+    let trial = place.json("trial.json");
+    assert_eq!(trial["params"], serde_json::json!({"dropout": 0.1, "lr": 0.002}));
+    let train = "crisis train-text texts --epochs 1 --threads 1 --history history.json";
+    place.step(&format!("{train} --best trial.json --model rate"));
+    place.write("times.json", r#"{"params": {"times": 2, "dropout": 0.1}, "values": {}}"#);
+    place.step(&format!("{train} --best times.json --lr 0.001 --model times"));
+    assert!(place.bytes("rate") == place.bytes("times"), "the models differ");
+    let said = place.refused(&format!("{train} --best times.json --model none"));
+    assert!(said.contains("the best trial says how many times the learning rate: --lr says which"), "{said}");
 }
 
 #[test]

@@ -37,6 +37,10 @@ pub(crate) struct DemoArguments {
     #[arg(long, value_name = "SCALE", value_parser = ["small", "full"])]
     pub(crate) scale: Option<String>,
 
+    /// Compute on a graphics card: the program of an exemplar is built for it, and tasks with a network ask for one
+    #[arg(long)]
+    pub(crate) gpu: bool,
+
     /// Set a parameter of an exemplar's workflow; may be repeated
     #[arg(short, long = "param", value_name = "NAME=VALUE", value_parser = name_and_value)]
     pub(crate) params: Vec<(String, String)>,
@@ -51,9 +55,9 @@ pub(crate) fn demo(folder: Option<&Path>, arguments: &DemoArguments) -> Result<E
         return exemplars::demonstrate(folder, exemplar, arguments);
     }
     let exemplars_only = arguments.into.is_some() || arguments.data.is_some() || arguments.scale.is_some();
-    if exemplars_only || !arguments.params.is_empty() {
+    if exemplars_only || arguments.gpu || !arguments.params.is_empty() {
         return Err(Failure::usage_with(
-            "only the exemplars take a second folder, data, a scale or parameters",
+            "only the exemplars take a second folder, data, a scale, a graphics card or parameters",
             "name one: `tulpar demo galaxy --data DIR`",
         ));
     }

@@ -1,25 +1,28 @@
-//! `tulpar demo galaxy` and its like: an exemplar workflow with its own program and data. It knows the exemplars by name;
-//! what their programs compute, it does not know.
+//! `tulpar demo galaxy` and its like: an exemplar workflow with its own program and data. It knows how the data of each is
+//! laid out, its parameters at full scale, and which numbers of its result are worth a line; what their programs compute,
+//! it does not know.
 
 use super::demo::DemoArguments;
 use super::run::{resume, run};
 use crate::arguments::{Arguments, Verb};
 use crate::failure::{Exit, Failure};
 use crate::print;
-use crate::replay::{self, Standing};
+use crate::replay::{self, Replayed, Standing};
 use clap::Parser;
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, Stdio};
+use tulpar_core::workflow::Value as Given;
 
 /// What the verb knows of an exemplar.
 pub(crate) struct Exemplar {
     name: &'static str,
     /// What a real data set must have, in its published layout. Folders end in a slash.
     layout: &'static [&'static str],
-    /// Parameters of the workflow at full scale, as published.
+    /// Parameters of the workflow at full scale: epochs and trials as published, and learning rates around which networks of
+    /// that size learn; the study names none.
     full: &'static [(&'static str, &'static str)],
     /// Numbers of `results/metrics.json` that are worth a line, with what they are.
     figures: &'static [(&'static str, &'static str)],
@@ -29,13 +32,13 @@ const EXEMPLARS: &[Exemplar] = &[
     Exemplar {
         name: "galaxy",
         layout: &["training_solutions_rev1.csv", "images_training_rev1/"],
-        full: &[("epochs", "5"), ("trial_epochs", "5"), ("trials", "2")],
+        full: &[("epochs", "5"), ("trial_epochs", "5"), ("trials", "2"), ("lr", "0.0001")],
         figures: &[("accuracy", "accuracy"), ("held_out", "galaxies held out")],
     },
     Exemplar {
         name: "lung",
         layout: &["CXR_png/", "masks/"],
-        full: &[("epochs", "25"), ("trial_epochs", "25"), ("trials", "10")],
+        full: &[("epochs", "25"), ("trial_epochs", "25"), ("trials", "10"), ("lr", "0.001")],
         figures: &[("dice", "Dice"), ("iou", "IoU"), ("held_out", "X-rays held out")],
     },
     Exemplar {
@@ -53,6 +56,8 @@ const EXEMPLARS: &[Exemplar] = &[
             ("image_epochs", "5"),
             ("image_trial_epochs", "5"),
             ("trials", "2"),
+            ("text_lr", "0.001"),
+            ("image_lr", "0.001"),
         ],
         figures: &[
             ("text_accuracy", "accuracy by the text"),
@@ -79,6 +84,9 @@ pub(crate) fn exemplar(name: &Path) -> Option<&'static Exemplar> {
 }
 
 const PROGRAM: &str = "bin/tulpar-exemplars";
+const WORKFLOW: &str = "workflow.yaml";
+/// A second form of the workflow, where an exemplar has one.
+const STREAMING: &str = "streaming.yaml";
 
 /// Builds the program, makes or links the data, and runs the workflow; or goes on with a run that was stopped.
 pub(crate) fn demonstrate(
@@ -97,27 +105,41 @@ pub(crate) fn demonstrate(
         Some(package) => package.clone(),
         None => find_package(start)?,
     };
-    let built = build(&package)?;
+    let built = build(&package, arguments.gpu)?;
     let mut changed = put(&built, &into.join(PROGRAM))?;
-    let workflow = into.join("workflow.yaml");
-    if !workflow.exists() {
-        changed |= put(&package.join(exemplar.name).join("workflow.yaml"), &workflow)?;
+    for name in [WORKFLOW, STREAMING] {
+        let (shipped, own) = (package.join(exemplar.name).join(name), into.join(name));
+        if shipped.exists() && !own.exists() {
+            let new = put(&shipped, &own)?;
+            changed |= new && name == WORKFLOW;
+        }
     }
     match &arguments.data {
         Some(data) => link(data, &into, exemplar)?,
         None => generate(&into, exemplar, scale)?,
     }
-    let code = match unfinished(&into) {
-        Some(name) if !changed => {
+    let wanted = parameters(exemplar, arguments);
+    let stopped = unfinished(&into).filter(|_| !changed);
+    let others = stopped.as_ref().map(|stopped| different(stopped, &wanted)).unwrap_or_default();
+    let code = match stopped {
+        Some(stopped) if others.is_empty() => {
+            let name = &stopped.folder.name;
             print::note(&format!("{name} was stopped: it goes on."));
-            match parsed(&["resume", &name])? {
+            match parsed(&["resume", name])? {
                 Verb::Resume(arguments) => resume(Some(&into), &arguments)?,
                 _ => return Err(Failure::Bug("a demo cannot be resumed".into())),
             }
         }
-        _ => {
+        stopped => {
+            if let Some(stopped) = stopped {
+                print::note(&format!(
+                    "{} was stopped, but not with {}: a new run begins, and reuses what did not change.",
+                    stopped.folder.name,
+                    others.join(" ")
+                ));
+            }
             let mut words = vec!["run".to_owned()];
-            for (name, value) in parameters(exemplar, arguments) {
+            for (name, value) in wanted {
                 words.extend(["--param".to_owned(), format!("{name}={value}")]);
             }
             match parsed(&words)? {
@@ -140,6 +162,9 @@ fn parameters(exemplar: &Exemplar, arguments: &DemoArguments) -> BTreeMap<String
         if scale == "full" {
             params.extend(exemplar.full.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())));
         }
+    }
+    if arguments.gpu {
+        params.extend([("device", "gpu"), ("cards", "1")].map(|(name, value)| (name.to_owned(), value.to_owned())));
     }
     params.extend(arguments.params.iter().cloned());
     params
@@ -165,13 +190,16 @@ fn find_package(start: &Path) -> Result<PathBuf, Failure> {
 }
 
 /// Lets cargo build the program, which takes minutes the first time, and gives its path.
-fn build(package: &Path) -> Result<PathBuf, Failure> {
+fn build(package: &Path, gpu: bool) -> Result<PathBuf, Failure> {
     print::note("Building the program of the exemplars: minutes the first time, then a second.");
     let mut cargo = Command::new(std::env::var_os("CARGO").unwrap_or("cargo".into()));
     cargo.args(["build", "--release", "--bin", "tulpar-exemplars", "--message-format", "json-render-diagnostics"]);
     #[cfg(target_arch = "x86_64")]
     if std::arch::is_x86_feature_detected!("avx512f") {
         cargo.args(["--features", "x86-v4"]);
+    }
+    if gpu {
+        cargo.args(["--features", "wgpu"]);
     }
     cargo.arg("--manifest-path").arg(package.join("Cargo.toml")).stdin(Stdio::null()).stderr(Stdio::inherit());
     let said = cargo.output().map_err(|error| {
@@ -286,11 +314,25 @@ fn generate(into: &Path, exemplar: &Exemplar, scale: Option<&str>) -> Result<(),
     std::fs::write(&mark, words).map_err(|source| Failure::Write { path: mark, source })
 }
 
-/// The latest run, if it was stopped before its end.
-fn unfinished(into: &Path) -> Option<String> {
+/// The latest run, if it is one of the demo's workflow that was stopped before its end.
+fn unfinished(into: &Path) -> Option<Replayed> {
     let project = replay::project(Some(into)).ok()?;
     let replayed = replay::open(&project, None).ok()?;
-    matches!(replayed.standing(), Standing::Stopped | Standing::Interrupted).then(|| replayed.folder.name.clone())
+    let stopped = matches!(replayed.standing(), Standing::Stopped | Standing::Interrupted);
+    (stopped && Path::new(&replayed.workflow_file).ends_with(WORKFLOW)).then_some(replayed)
+}
+
+/// The wanted parameters that a run was not started with.
+fn different(stopped: &Replayed, wanted: &BTreeMap<String, String>) -> Vec<String> {
+    let params = &stopped.engine.graph().plan().workflow.params;
+    let same = |name: &str, text: &str| {
+        params.get(name).is_some_and(|had| {
+            let number = Given::from_text(text).number();
+            had.to_string() == text || number.is_some() && had.number() == number
+        })
+    };
+    let others = wanted.iter().filter(|(name, text)| !same(name, text));
+    others.map(|(name, text)| format!("{name}={text}")).collect()
 }
 
 fn show(into: &Path, exemplar: &Exemplar) -> Result<(), Failure> {
@@ -318,11 +360,10 @@ fn show(into: &Path, exemplar: &Exemplar) -> Result<(), Failure> {
          \x20 {}    the result\n\
          \x20 {}    where the time and the bytes went\n\
          \x20 {}    the workflow\n\
-         \x20 tulpar demo {}    again: everything is reused",
+         \x20 the same command again    everything is reused",
         page.display(),
         account.display(),
-        into.join("workflow.yaml").display(),
-        exemplar.name,
+        into.join(WORKFLOW).display(),
     ));
     let seen = ["DISPLAY", "WAYLAND_DISPLAY"].iter().any(|name| std::env::var_os(name).is_some());
     if std::io::stderr().is_terminal() && seen {
