@@ -1,24 +1,20 @@
 //! `tulpar demo NAME --data DIR` with data laid out as the real sets were published: file names, columns, sizes and kinds of
 //! pictures are those of their documentation, and so is what is awkward about them. What is on the pictures is drawn here.
 
-use super::programs::{PROGRAM, Place};
-use super::workflows::tulpar;
+use super::programs::Place;
+use super::workflows::{pretend_cargo, tulpar};
 use image::{DynamicImage, GrayImage, ImageFormat, Luma, Rgb, RgbImage};
 use serde_json::Value;
 use std::io::Cursor;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-/// Starts the demo. Cargo built the program before this test began: what it would say is said for it.
+/// Starts the demo.
 fn demo(tulpar: &Path, place: &Place, words: &str) -> Output {
-    use std::os::unix::fs::PermissionsExt;
-    let cargo = place.path().join("cargo");
-    let said = serde_json::json!({"reason": "compiler-artifact", "executable": PROGRAM});
-    std::fs::write(&cargo, format!("#!/bin/sh\necho '{said}'\n")).expect("a script");
-    std::fs::set_permissions(&cargo, std::fs::Permissions::from_mode(0o755)).expect("it can be started");
+    pretend_cargo(place);
     let mut command = Command::new(tulpar);
     command.arg("demo").args(words.split('|')).arg("--exemplars").arg(env!("CARGO_MANIFEST_DIR"));
-    command.env("CARGO", cargo).current_dir(place.path()).output().expect("it starts")
+    command.env("CARGO", place.path().join("cargo")).current_dir(place.path()).output().expect("it starts")
 }
 
 /// What the demo came to.

@@ -22,6 +22,35 @@ pub fn tulpar() -> Option<PathBuf> {
     found
 }
 
+/// Tulpar in a folder, with the pretended cargo if there is one.
+fn command(place: &Place, tulpar: &Path, words: &str) -> Command {
+    let mut command = Command::new(tulpar);
+    command.args(words.split_whitespace()).current_dir(place.path());
+    let cargo = place.path().join("cargo");
+    if cargo.exists() {
+        command.env("CARGO", cargo);
+    }
+    command
+}
+
+/// Cargo built the program before the tests began: what it would say is said for it.
+pub fn pretend_cargo(place: &Place) {
+    use std::os::unix::fs::PermissionsExt;
+    let cargo = place.path().join("cargo");
+    let said = serde_json::json!({"reason": "compiler-artifact", "executable": PROGRAM});
+    std::fs::write(&cargo, format!("#!/bin/sh\necho '{said}'\n")).expect("a script");
+    std::fs::set_permissions(&cargo, std::fs::Permissions::from_mode(0o755)).expect("it can be started");
+}
+
+/// Whether cargo finds the program of these tests up to date when a demo asks for it. With other features it would be built
+/// anew under the feet of other tests.
+fn same_features() -> bool {
+    #[cfg(target_arch = "x86_64")]
+    return cfg!(feature = "x86-v4") == std::arch::is_x86_feature_detected!("avx512f") && !cfg!(feature = "wgpu");
+    #[cfg(not(target_arch = "x86_64"))]
+    return !cfg!(feature = "wgpu");
+}
+
 /// A folder with the program, a small data set and the workflow files of an exemplar; training is short.
 fn exemplar(name: &str, generate: &str, archives: &[&str]) -> Place {
     let place = Place::new();
@@ -35,7 +64,7 @@ fn exemplar(name: &str, generate: &str, archives: &[&str]) -> Place {
             .status();
         assert!(tar.expect("tar starts").success());
     }
-    for file in ["workflow.yaml", "pegasus.yaml"] {
+    for file in ["workflow.yaml", "pegasus.yaml", "streaming.yaml"] {
         let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join(name).join(file);
         if !path.exists() {
             continue;
@@ -47,12 +76,17 @@ fn exemplar(name: &str, generate: &str, archives: &[&str]) -> Place {
     place
 }
 
-fn run(place: &Place, tulpar: &PathBuf, words: &str) -> String {
-    let said =
-        Command::new(tulpar).args(words.split_whitespace()).current_dir(place.path()).output().expect("it starts");
+pub fn run(place: &Place, tulpar: &Path, words: &str) -> String {
+    let said = command(place, tulpar, words).output().expect("it starts");
     let err = String::from_utf8_lossy(&said.stderr).into_owned();
     assert!(said.status.success(), "{words}\n{err}");
     err
+}
+
+/// Whether the last words about this run are that it took every task from the cache.
+pub fn all_reused(said: &str, run: &str, tasks: usize) {
+    let words = format!("{run}: done: {tasks} of {tasks} tasks, {tasks} reused, in ");
+    assert!(said.lines().any(|line| line.starts_with(&words)), "not {words:?}:\n{said}");
 }
 
 #[test]
@@ -61,8 +95,7 @@ fn galaxy_runs_natively_and_as_pegasus_and_a_second_run_trains_nothing() {
     let place = exemplar("galaxy", "--count 90 --size 72", &["images_training_rev1"]);
     run(&place, &tulpar, "run");
     assert!(place.bytes("results/report.html").starts_with(b"<!doctype html>"));
-    let again = run(&place, &tulpar, "run");
-    assert!(again.contains("galaxy-2: done"), "{again}");
+    all_reused(&run(&place, &tulpar, "run"), "galaxy-2", 13);
     let model = place.bytes("results/model.safetensors");
     let held_out = place.json("results/metrics.json")["held_out"].clone();
     run(&place, &tulpar, "run pegasus.yaml");
@@ -71,11 +104,12 @@ fn galaxy_runs_natively_and_as_pegasus_and_a_second_run_trains_nothing() {
 }
 
 #[test]
-fn lung_runs_natively_and_as_pegasus() {
+fn lung_runs_natively_and_as_pegasus_and_a_second_run_trains_nothing() {
     let Some(tulpar) = tulpar() else { return };
     let place = exemplar("lung", "--count 30 --size 72", &["CXR_png", "masks"]);
     run(&place, &tulpar, "run");
     assert_eq!(place.json("results/metrics.json")["held_out"], 6);
+    all_reused(&run(&place, &tulpar, "run"), "lung-2", 9);
     run(&place, &tulpar, "run pegasus.yaml");
     assert_eq!(place.json("results/metrics.json")["held_out"], 6);
 }
@@ -87,7 +121,7 @@ fn crisis_runs_natively_and_as_pegasus_and_a_second_run_trains_nothing() {
     run(&place, &tulpar, "run");
     assert_eq!(place.json("results/metrics.json")["held_out"], 12);
     let model = place.bytes("results/text-model.safetensors");
-    run(&place, &tulpar, "run");
+    all_reused(&run(&place, &tulpar, "run"), "crisis-2", 15);
     assert!(place.bytes("results/text-model.safetensors") == model, "the models differ");
     run(&place, &tulpar, "run pegasus.yaml");
     assert_eq!(place.json("results/metrics.json")["held_out"], 12);
@@ -107,6 +141,50 @@ fn deepdrivemd_comes_to_the_same_in_every_mode() {
     assert!(come_to("staggered") == adaptive, "staggered came to something else");
 }
 
+#[test]
+fn deepdrivemd_as_a_demo_is_killed_goes_on_reuses_everything_and_comes_to_the_same_as_pegasus() {
+    let Some(tulpar) = tulpar() else { return };
+    let place = Place::new();
+    if !same_features() {
+        pretend_cargo(&place);
+    }
+    let demo = concat!("demo deepdrivemd --exemplars ", env!("CARGO_MANIFEST_DIR"));
+    killed_when(&place, &tulpar, demo, |mut said| {
+        Iterator::any(&mut said, |line| line.starts_with("start") && line.contains("train-3"))
+    });
+    let on = run(&place, &tulpar, demo);
+    assert!(!on.contains("Compiling"), "the program was built before this test: {on}");
+    assert!(on.contains("deepdrivemd-1 was stopped: it goes on.\n"), "{on}");
+    assert!(on.contains("deepdrivemd-1: done: 97 of 97 tasks, in "), "{on}");
+    assert!(on.contains("cells of the landscape seen by driven simulations"), "{on}");
+    all_reused(&run(&place, &tulpar, demo), "deepdrivemd-2", 97);
+    for name in ["run.html", "results/report.html", "streaming.yaml"] {
+        assert!(!place.bytes(&format!("tulpar-deepdrivemd/{name}")).is_empty());
+    }
+    let native = place.bytes("tulpar-deepdrivemd/results/metrics.json");
+    let pegasus = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/deepdrivemd/pegasus.yaml"));
+    place.write("tulpar-deepdrivemd/pegasus.yaml", &pegasus.expect("a workflow"));
+    run(&place, &tulpar, "-C tulpar-deepdrivemd run pegasus.yaml");
+    let results = place.path().join("tulpar-deepdrivemd/results");
+    assert!(results.join("outliers-8.xyz").exists(), "the jobs of Pegasus did not run");
+    assert!(
+        place.bytes("tulpar-deepdrivemd/results/metrics.json") == native,
+        "the jobs of Pegasus came to something else"
+    );
+}
+
+#[test]
+fn deepdrivemd_without_stages_finds_outliers_with_models_that_are_newest() {
+    let Some(tulpar) = tulpar() else { return };
+    let place = exemplar("deepdrivemd", "", &[]);
+    run(&place, &tulpar, "run streaming.yaml -p simulations=24 -p length=20 -p steps=10 -p epochs=2");
+    for batch in 1..=3 {
+        assert!(!place.bytes(&format!("results/models/{batch}.safetensors")).is_empty());
+        assert!(!place.bytes(&format!("results/outliers/{batch}.xyz")).is_empty());
+    }
+    assert!(place.path().join("results/outliers.txt").exists());
+}
+
 /// Runs a workflow as a whole, and once more killed whenever a task of these begins, when an epoch is kept, and twice at a
 /// moment that differs from test to test; what it makes must be the same, byte for byte.
 fn killed_and_gone_on_with(name: &str, generate: &str, run_words: &str, begun: &[&str], made: &[&str]) {
@@ -114,12 +192,13 @@ fn killed_and_gone_on_with(name: &str, generate: &str, run_words: &str, begun: &
     let whole = exemplar(name, generate, &[]);
     let lines = run(&whole, &tulpar, run_words).lines().count();
     let parts = exemplar(name, generate, &[]);
+    let words = |parts: &Place| if parts.path().join(".tulpar/runs").exists() { "resume" } else { run_words };
     for begun in begun {
-        killed_when(&parts, &tulpar, run_words, |mut said| {
+        killed_when(&parts, &tulpar, words(&parts), |mut said| {
             Iterator::any(&mut said, |line| line.starts_with("start") && line.contains(begun))
         });
     }
-    killed_when(&parts, &tulpar, run_words, |_| {
+    killed_when(&parts, &tulpar, words(&parts), |_| {
         wait_for("an epoch is kept", || kept(&parts.path().join(".tulpar/runs")))
     });
     run(&parts, &tulpar, "resume");
@@ -173,17 +252,9 @@ fn deepdrivemd_killed_at_any_moment_ends_with_the_same_outliers() {
     killed_and_gone_on_with("deepdrivemd", "", small, &["simulate-2", "train-3", "infer-5"], &made);
 }
 
-/// Starts or resumes; once this has happened, kills the driver and then everything that it had started.
-fn killed_when(
-    place: &Place,
-    tulpar: &PathBuf,
-    run_words: &str,
-    happened: impl Fn(&mut dyn Iterator<Item = String>) -> bool,
-) {
-    let words = if place.path().join(".tulpar/runs").exists() { "resume" } else { run_words };
-    let mut command = Command::new(tulpar);
-    command.args(words.split_whitespace()).current_dir(place.path()).stderr(Stdio::piped());
-    let mut child = command.spawn().expect("it starts");
+/// Starts Tulpar with these words; once this has happened, kills the driver and then everything that it had started.
+fn killed_when(place: &Place, tulpar: &Path, words: &str, happened: impl Fn(&mut dyn Iterator<Item = String>) -> bool) {
+    let mut child = command(place, tulpar, words).stderr(Stdio::piped()).spawn().expect("it starts");
     let mut said = BufReader::new(child.stderr.take().expect("a pipe")).lines().map_while(Result::ok);
     assert!(happened(&mut said), "it ended before that");
     let started = descendants(child.id());
