@@ -14,5 +14,7 @@ mod lung;
 mod programs;
 #[path = "main/published.rs"]
 mod published;
+#[path = "main/throughput.rs"]
+mod throughput;
 #[path = "main/workflows.rs"]
 mod workflows;
