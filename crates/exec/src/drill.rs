@@ -22,7 +22,7 @@ pub struct Drill {
 }
 
 impl Drill {
-    /// What the executor says goes through; how many evictions were made is counted.
+    /// What the executor says goes through. Evictions are counted when the attempt has really left its place.
     pub fn new(
         executor: Box<dyn Executor>,
         observations: Receiver<Observation>,
@@ -51,11 +51,18 @@ fn watch(
     made: &Mutex<u32>,
 ) {
     let mut due: Option<(Instant, AttemptId)> = None;
+    let mut asked: Option<AttemptId> = None;
     let mut left = evictions.times;
     loop {
         let wait = due.map_or(Duration::from_secs(3600), |(at, _)| at.saturating_duration_since(Instant::now()));
         match observations.recv_timeout(wait) {
             Ok(observation) => {
+                if let Some(attempt) = asked.filter(|attempt| concerns(&observation, *attempt)) {
+                    asked = None;
+                    if was_evicted(&observation, attempt) {
+                        *made.lock().unwrap_or_else(PoisonError::into_inner) += 1;
+                    }
+                }
                 match &observation {
                     Observation::Started(attempt) if attempt.job == evictions.job && left > 0 => {
                         due = Some((Instant::now() + evictions.after, *attempt));
@@ -74,7 +81,7 @@ fn watch(
             Err(RecvTimeoutError::Timeout) => {
                 if let Some((_, attempt)) = due.take() {
                     left -= 1;
-                    *made.lock().unwrap_or_else(PoisonError::into_inner) += 1;
+                    asked = Some(attempt);
                     if let Some(executor) = executor.lock().unwrap_or_else(PoisonError::into_inner).as_mut() {
                         executor.evict(&[attempt]);
                     }
@@ -82,6 +89,21 @@ fn watch(
             }
             Err(RecvTimeoutError::Disconnected) => return,
         }
+    }
+}
+
+fn concerns(observation: &Observation, attempt: AttemptId) -> bool {
+    matches!(observation, Observation::Released(of) | Observation::Ended(of, _) if *of == attempt)
+}
+
+/// It waits in its queue again, or ended as one that was taken off its place; one that came to its own end was not.
+fn was_evicted(observation: &Observation, attempt: AttemptId) -> bool {
+    match observation {
+        Observation::Released(of) => *of == attempt,
+        Observation::Ended(of, report) => {
+            *of == attempt && matches!(report.ending, Ending::Preempted | Ending::Checkpointed)
+        }
+        _ => false,
     }
 }
 
@@ -107,5 +129,59 @@ impl Executor for Drill {
         if let Some(executor) = executor {
             executor.shutdown();
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::local::now;
+    use tulpar_core::job::{Report, Usage};
+
+    const ATTEMPT: AttemptId = AttemptId { job: JobId(1), n: 1 };
+
+    /// When it is told to evict somebody, this is what becomes of them.
+    struct Pretended(Sender<Observation>, Ending);
+
+    impl Executor for Pretended {
+        fn submit(&mut self, _: Vec<Box<JobSpec>>) {}
+        fn cancel(&mut self, _: &[AttemptId], _: &Ending) {}
+        fn reconcile(&mut self, _: &[AttemptId]) {}
+        fn shutdown(self: Box<Self>) {}
+
+        fn evict(&mut self, attempts: &[AttemptId]) {
+            let at = now();
+            let report = Report {
+                ending: self.1.clone(),
+                started: at,
+                ended: at,
+                usage: Usage::default(),
+                outputs: Vec::new(),
+                stderr_tail: String::new(),
+                script: None,
+                told: None,
+            };
+            self.0.send(Observation::Ended(attempts[0], Box::new(report))).unwrap();
+        }
+    }
+
+    /// How many evictions are counted of an attempt that ends so when it is to be evicted.
+    fn counted(ending: Ending) -> u32 {
+        let (say, said) = unbounded();
+        let made = Arc::new(Mutex::new(0));
+        let evictions = Evictions { job: JobId(1), after: Duration::from_millis(1), times: 1 };
+        let executor = Box::new(Pretended(say.clone(), ending));
+        let (_drill, observed) = Drill::new(executor, said, evictions, Arc::clone(&made));
+        say.send(Observation::Started(ATTEMPT)).unwrap();
+        while !matches!(observed.recv().unwrap(), Observation::Ended(..)) {}
+        let made = *made.lock().unwrap();
+        made
+    }
+
+    #[test]
+    fn an_attempt_that_comes_to_its_own_end_was_not_evicted() {
+        assert_eq!(counted(Ending::Preempted), 1);
+        assert_eq!(counted(Ending::Exit(0)), 0);
+        assert_eq!(counted(Ending::Exit(1)), 0);
     }
 }

@@ -1,10 +1,14 @@
 //! What is said about pilots on the command line: how many, and what each asks for.
 
 use crate::failure::Failure;
+use crate::progress::duration;
 use clap::Args;
+use std::time::Duration;
+use tulpar_core::diagnostic::IMPOSSIBLE_REQUEST;
 use tulpar_core::resources::{Capacity, Gpu};
 use tulpar_core::site::Site;
-use tulpar_core::units::{parse_bytes, parse_duration};
+use tulpar_core::units::{Bytes, parse_bytes, parse_capability, parse_duration};
+use tulpar_core::workflow::{self, Workflow};
 
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Pilots")]
@@ -29,6 +33,14 @@ pub(crate) struct PilotArguments {
     #[arg(long, value_name = "N", default_value_t = 0, requires = "pilots")]
     pub(crate) pilot_gpus: u32,
 
+    /// Memory that each of these GPUs has at least
+    #[arg(long, value_name = "SIZE", requires = "pilot_gpus")]
+    pub(crate) pilot_gpu_memory: Option<String>,
+
+    /// Compute capability that each of these GPUs has at least
+    #[arg(long, value_name = "X.Y", requires = "pilot_gpus")]
+    pub(crate) pilot_gpu_capability: Option<String>,
+
     /// How long a pilot may stay; it takes no task that it could not end
     #[arg(long, value_name = "TIME", requires = "pilots")]
     pub(crate) pilot_time: Option<String>,
@@ -40,7 +52,41 @@ const MOST_PILOTS: u32 = 10_000;
 impl PilotArguments {
     /// The site as the run sees it.
     pub(crate) fn site(&self, site: &Site) -> Result<Site, Failure> {
-        let Some(count) = self.pilots else { return Ok(site.for_running()) };
+        let Some((count, capacity, time)) = self.asked()? else { return Ok(site.for_running()) };
+        Ok(site.as_pilots(count, &tulpar_exec::pilots::declared(&capacity), time))
+    }
+
+    /// What no pilot could ever run is said before one is started.
+    pub(crate) fn check(&self, workflow: &Workflow, site: &Site) -> Result<(), Failure> {
+        let Some((count, capacity, time)) = self.asked()? else { return Ok(()) };
+        let pilots = Site { name: "pilots".to_owned(), ..site.as_pilots(count, &capacity, time) };
+        let findings = workflow::check(workflow, None, Some(&pilots));
+        let impossible = findings.iter().filter(|finding| finding.code == IMPOSSIBLE_REQUEST);
+        let mut problems: Vec<String> = impossible.map(|finding| finding.message.clone()).collect();
+        for task in &workflow.tasks {
+            let settings = &task.settings;
+            if settings.request.nodes > 1 {
+                problems.push(format!("`{}` asks for several nodes at once, and a pilot is one", task.name));
+            }
+            if let (Some(takes), Some(stays), None) = (settings.request.time, time, &settings.checkpoint)
+                && takes > stays
+            {
+                let (takes, stays) = (duration(takes), duration(stays));
+                problems.push(format!("`{}` says it takes {takes}, and pilots stay {stays}", task.name));
+            }
+        }
+        match problems.is_empty() {
+            true => Ok(()),
+            false => Err(Failure::usage_with(
+                problems.join("; "),
+                "ask for larger pilots (`--pilot-cpus`, `--pilot-memory`, `--pilot-gpus` and so on), or leave `--pilots` out",
+            )),
+        }
+    }
+
+    /// How many, what each has, and how long it may stay.
+    fn asked(&self) -> Result<Option<(u32, Capacity, Option<Duration>)>, Failure> {
+        let Some(count) = self.pilots else { return Ok(None) };
         if count == 0 || count > MOST_PILOTS {
             return Err(Failure::usage(format!("--pilots: between 1 and {MOST_PILOTS} can be started")));
         }
@@ -50,7 +96,15 @@ impl PilotArguments {
             None => None,
             Some(text) => Some(parse_duration(text).map_err(|error| Failure::usage(format!("--pilot-time: {error}")))?),
         };
-        let gpus = (0..self.pilot_gpus).map(|index| Gpu { id: index.to_string(), ..Gpu::default() });
+        let gpu_memory = match &self.pilot_gpu_memory {
+            None => Bytes(0),
+            Some(text) => size("pilot-gpu-memory", text)?,
+        };
+        let capability = |text: &String| {
+            parse_capability(text).map_err(|error| Failure::usage(format!("--pilot-gpu-capability: {error}")))
+        };
+        let capability = self.pilot_gpu_capability.as_ref().map(capability).transpose()?.unwrap_or(0);
+        let gpus = (0..self.pilot_gpus).map(|index| Gpu { id: index.to_string(), memory: gpu_memory, capability });
         let capacity = Capacity {
             milli_cpus: self.pilot_cpus.max(1) * 1000,
             memory: size("pilot-memory", &self.pilot_memory)?,
@@ -58,6 +112,6 @@ impl PilotArguments {
             gpus: gpus.collect(),
             ..Capacity::default()
         };
-        Ok(site.as_pilots(count, &tulpar_exec::pilots::declared(&capacity), time))
+        Ok(Some((count, capacity, time)))
     }
 }

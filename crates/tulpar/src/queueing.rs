@@ -7,10 +7,10 @@ use std::collections::BTreeSet;
 use tulpar_core::diagnostic::{Diagnostic, IMPOSSIBLE_REQUEST};
 use tulpar_core::htcondor::pool::Pool;
 use tulpar_core::resources::Request;
-use tulpar_core::site::{Class, Queue, Site};
+use tulpar_core::site::{Class, Queue, Site, System};
 use tulpar_core::workflow::{Task, Workflow};
 
-/// What can never run there, beside what no node is large enough for.
+/// What can never run there, beside what no node is large enough for. Pilots of HTCondor have one machine too.
 pub(crate) fn findings(workflow: &Workflow, site: &Site) -> Result<Vec<Diagnostic>, Failure> {
     let Some(queue) = &site.queue else { return Ok(Vec::new()) };
     let mut found = Vec::new();
@@ -23,9 +23,30 @@ pub(crate) fn findings(workflow: &Workflow, site: &Site) -> Result<Vec<Diagnosti
         if let (Some(pool), Some(image)) = (&pool, &task.settings.environment.container) {
             found.extend(container(task, image, site, pool));
         }
+        found.extend(gang(task, queue, site));
         found.extend(too_long(task, queue, site));
     }
     Ok(found)
+}
+
+/// What one job of the task asks for.
+fn asked(task: &Task) -> Request {
+    let settings = &task.settings;
+    let every = settings.checkpoint.as_ref().and_then(|checkpoint| checkpoint.every);
+    settings.request.of_one_part(every, settings.grace)
+}
+
+/// A job of HTCondor has one machine, and what asks for several would run on one alone.
+fn gang(task: &Task, queue: &Queue, site: &Site) -> Option<Diagnostic> {
+    let requests = std::iter::once(&task.settings.request).chain(task.variants.iter().map(|variant| &variant.request));
+    let nodes = requests.map(|request| request.nodes).max().filter(|nodes| *nodes > 1)?;
+    if queue.system != System::Htcondor {
+        return None;
+    }
+    let problem =
+        format!("`{}` asks for {nodes} nodes at once, and a job of HTCondor (`{}`) has one", task.name, site.name);
+    let finding = Diagnostic::error(IMPOSSIBLE_REQUEST, task.span, problem);
+    Some(finding.help("ask for one node with more cores or GPUs, or run it on a Slurm site"))
 }
 
 fn container(task: &Task, image: &str, site: &Site, pool: &Pool) -> Option<Diagnostic> {
@@ -50,11 +71,12 @@ fn container(task: &Task, image: &str, site: &Site, pool: &Pool) -> Option<Diagn
 
 /// A declared time that no class of the site takes.
 fn too_long(task: &Task, queue: &Queue, site: &Site) -> Option<Diagnostic> {
-    let time = task.settings.request.time?;
-    if queue.classes.is_empty() || queue.class(&task.settings.request).is_some() {
+    let request = asked(task);
+    let time = request.time?;
+    if queue.classes.is_empty() || queue.class(&request).is_some() {
         return None;
     }
-    let gpus = task.settings.request.gpus > 0;
+    let gpus = request.gpus > 0;
     let fitting = queue.classes.iter().filter(|class| class.gpus.is_none_or(|wanted| wanted == gpus));
     let longest = fitting.filter_map(|class| class.up_to).max()?;
     let problem = format!(
@@ -65,11 +87,9 @@ fn too_long(task: &Task, queue: &Queue, site: &Site) -> Option<Diagnostic> {
         duration(longest)
     );
     let finding = Diagnostic::error(IMPOSSIBLE_REQUEST, task.span, problem);
-    Some(
-        finding.help(
-            "let it save its state (`checkpoint:`) and say a shorter `time:`: it is then continued in several jobs",
-        ),
-    )
+    Some(finding.help(
+        "let it save its state, and say how long one job of it may take: `checkpoint: {files: state.pt, every: 4 h}`",
+    ))
 }
 
 /// What was chosen for the user, one line for each kind of job: the class, and why.
@@ -77,7 +97,7 @@ pub(crate) fn choices(workflow: &Workflow, site: &Site) -> Vec<String> {
     let Some(queue) = &site.queue else { return Vec::new() };
     let mut words = BTreeSet::new();
     for task in &workflow.tasks {
-        let request = &task.settings.request;
+        let request = &asked(task);
         if let Some(class) = queue.class(request).filter(|class| !class.lines.is_empty()) {
             let lines: Vec<String> = class.lines.iter().map(|(key, value)| format!("{key} = {value}")).collect();
             words.insert(format!(

@@ -2,6 +2,7 @@
 
 mod main {
     mod architecture;
+    mod asked_before;
     mod asking;
     mod benching;
     mod catalogues;
@@ -13,6 +14,7 @@ mod main {
     mod demo;
     mod demonstrating;
     mod docs;
+    mod drilling;
     mod experiments;
     mod failing;
     mod handing_over;

@@ -53,6 +53,8 @@ struct DrillView {
     evicted_seconds: f64,
     undisturbed_run: String,
     evicted_run: String,
+    /// Files that hold its state were there when the evicted run had ended.
+    checkpointed: bool,
     equal: bool,
     /// Outputs that differ, or that only one of them left.
     different: Vec<String>,
@@ -63,6 +65,8 @@ struct Left {
     outputs: BTreeMap<String, String>,
     took: Duration,
     attempts: u32,
+    /// There is something to go on from.
+    saved: bool,
 }
 
 pub(crate) fn drill(folder: Option<&Path>, arguments: &DrillArguments) -> Result<ExitCode, Failure> {
@@ -105,8 +109,9 @@ pub(crate) fn drill(folder: Option<&Path>, arguments: &DrillArguments) -> Result
         undisturbed_seconds: calm.took.as_secs_f64(),
         evicted_seconds: evicted.took.as_secs_f64(),
         undisturbed_run: quiet.name,
-        evicted_run: disturbed.name,
-        equal: different.is_empty() && made == arguments.times,
+        evicted_run: disturbed.name.clone(),
+        checkpointed: evicted.saved,
+        equal: different.is_empty() && made == arguments.times && evicted.saved,
         different,
     };
     show(&view, arguments, evicted.attempts);
@@ -123,6 +128,12 @@ fn show(view: &DrillView, arguments: &DrillArguments, attempts: u32) {
             "{} ended before it could be evicted more than {} of {} times: choose a shorter `--after`",
             view.task, view.evictions, arguments.times
         ));
+    } else if !view.checkpointed {
+        print::line(&format!(
+            "{}: evicted {} times, and it left none of the files that should hold its state: it began anew each time",
+            view.task, view.evictions
+        ));
+        print::hint("does it write what `checkpoint:` names, in the folder where it starts?");
     } else if view.equal {
         let last = duration(Duration::from_secs_f64(view.evicted_seconds));
         print::line(&format!(
@@ -194,5 +205,11 @@ fn run_once(
     let outputs = replayed.engine.outputs(job).map(|outputs| outputs.to_vec()).unwrap_or_default();
     let outputs = outputs.into_iter().map(|output| (output.path, output.digest.hex())).collect();
     let attempts = replayed.engine.attempts(job);
-    Ok((run, Left { outputs, took, attempts }))
+    let saved = has_file(&run.checkpoints().join(job.0.to_string()));
+    Ok((run, Left { outputs, took, attempts, saved }))
+}
+
+fn has_file(folder: &Path) -> bool {
+    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
+    entries.into_iter().any(|entry| entry.path().is_file() || has_file(&entry.path()))
 }

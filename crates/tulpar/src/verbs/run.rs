@@ -39,6 +39,7 @@ pub(crate) fn run_together(read: Together, arguments: &RunArguments) -> Result<E
     for site in catalogue.sites.iter_mut().filter(|site| sites_of(arguments).contains(&site.name)) {
         executors::find_nodes(site)?;
     }
+    arguments.pilots.check(&plan.workflow, &plan.site)?;
     let planned = planned(&project, &mut plan, &policy, &catalogue, arguments)?;
     let run = project.new_run(&plan.workflow.name)?;
     if let Some((laid_out, options)) = planned {

@@ -1,0 +1,119 @@
+//! What a queued site or pilots could never run is said before anything is submitted. `condor_status` is a stand-in: it
+//! prints one pool, and nothing else of HTCondor is here.
+
+use super::harness::{Said, Scene};
+use std::os::unix::fs::PermissionsExt;
+
+/// One machine without containers, and one that can run images and fetch them by `file` and `osdf`.
+const POOL: &str = r#"[
+ {"Name": "slot1@a", "TotalSlotCpus": 4, "TotalSlotMemory": 8000, "TotalSlotDisk": 100000000,
+  "HasFileTransferPluginMethods": "file"},
+ {"Name": "slot1@b", "TotalSlotCpus": 4, "TotalSlotMemory": 8000, "TotalSlotDisk": 100000000, "TotalSlotGPUs": 2,
+  "GPUs_Capability": 8.0, "GPUs_GlobalMemoryMb": 40536, "HasContainer": true, "HasSIF": true,
+  "HasFileTransferPluginMethods": "file,osdf"}]"#;
+
+fn command(scene: &Scene, name: &str, body: &str) {
+    scene.write(&format!("bin/{name}"), &format!("#!/bin/sh\n{body}\n"));
+    let path = scene.path(&format!("bin/{name}"));
+    std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o755)).expect("a mode");
+}
+
+fn pool(workflow: &str, machines: &str) -> Scene {
+    let scene = Scene::new(workflow);
+    scene.write("pool.json", machines);
+    command(&scene, "condor_status", &format!("cat '{}'", scene.path("pool.json").display()));
+    command(&scene, "condor_submit", "echo 'ERROR: nothing may be submitted' >&2; exit 1");
+    scene
+}
+
+fn tulpar(scene: &Scene, words: &[&str]) -> Said {
+    let mut command = scene.command(words);
+    let path = std::env::var("PATH").unwrap_or_default();
+    command.env("PATH", format!("{}:{path}", scene.path("bin").display()));
+    scene.say(command)
+}
+
+fn checked(workflow: &str) -> Said {
+    tulpar(&pool(workflow, POOL), &["check", "--site", "condor"])
+}
+
+fn one(settings: &str) -> String {
+    format!("workflow: w\ntasks:\n  a: {{{settings}, run: 'true'}}\n")
+}
+
+#[test]
+fn an_image_that_no_machine_can_fetch_or_run_is_an_error() {
+    checked(&one("container: tools.sif")).done();
+    checked(&one("container: 'osdf:///images/tools.sif'")).done();
+    let said = checked(&one("container: 's3://images/tools.sif'")).expect(2);
+    assert!(said.err.contains("no machine of `condor` can fetch `s3://`, where `a` has its image"), "{said}");
+    assert!(said.err.contains("they can fetch file, osdf"), "{said}");
+    let without = |attribute: &str| POOL.replace(attribute, "\"Other\": true");
+    let scene = pool(&one("container: tools.sif"), &without("\"HasContainer\": true"));
+    let said = tulpar(&scene, &["check", "--site", "condor"]).expect(2);
+    assert!(said.err.contains("`a` runs in a container, and no machine of `condor` can run containers"), "{said}");
+    let scene = pool(&one("container: tools.sif"), &without("\"HasSIF\": true"));
+    let said = tulpar(&scene, &["check", "--site", "condor"]).expect(2);
+    assert!(said.err.contains("`a` runs in the image tools.sif, and no machine of `condor` can run images"), "{said}");
+}
+
+#[test]
+fn a_task_on_several_nodes_is_an_error_where_a_job_has_one() {
+    let said = checked(&one("nodes: 2")).expect(2);
+    assert!(said.err.contains("error[W025]"), "{said}");
+    assert!(said.err.contains("`a` asks for 2 nodes at once, and a job of HTCondor (`condor`) has one"), "{said}");
+}
+
+const CHTC: &str = "sites: {lab: {kind: htcondor, profile: chtc}}\n";
+
+#[test]
+fn a_task_that_no_class_takes_is_an_error_unless_it_is_cut_into_parts() {
+    let check = |settings: &str| {
+        let scene = pool(&one(settings), POOL);
+        scene.write("catalogue.yaml", CHTC);
+        tulpar(&scene, &["check", "--site", "lab"])
+    };
+    let said = check("gpus: 1, time: 20 d").expect(2);
+    assert!(
+        said.err.contains("`a` says it takes 20 d") && said.err.contains("takes nothing longer than 7 d"),
+        "{said}"
+    );
+    assert!(said.err.contains("checkpoint: {files: state.pt, every: 4 h}"), "{said}");
+    check("gpus: 1, time: 20 d, checkpoint: {files: state.pt, every: 4 h}").done();
+}
+
+#[test]
+fn the_class_is_chosen_for_one_part_of_a_task_and_said_with_its_reason() {
+    let chosen = |settings: &str| {
+        let scene = pool(&one(settings), POOL);
+        scene.write("catalogue.yaml", CHTC);
+        tulpar(&scene, &["run", "--site", "lab"]).err
+    };
+    let said = chosen("gpus: 1, time: 20 h");
+    assert!(said.contains("`a`: class `medium` (+WantGPULab = true, +GPUJobLength = \"medium\"), because it says it takes 20 h 0 min and the class takes up to 1 d 0 h"), "{said}");
+    let said = chosen("gpus: 1, time: 3 d, checkpoint: {files: state.pt, every: 4 h}");
+    assert!(said.contains("`a`: class `short`"), "{said}");
+    let said = chosen("gpus: 1");
+    assert!(said.contains("`a`: class `medium`") && said.contains("it does not say how long it takes"), "{said}");
+}
+
+#[test]
+fn what_no_pilot_could_run_is_said_before_one_is_started() {
+    let asked = |settings: &str, more: &[&str]| {
+        let words = [&["run", "--pilots", "1"], more].concat();
+        tulpar(&pool(&one(settings), POOL), &words)
+    };
+    let said = asked("cpus: 2", &[]).expect(2);
+    assert!(said.err.contains("`a` asks for 2 cores, which no node of `pilots` has"), "{said}");
+    let said = asked("memory: 2 GB", &[]).expect(2);
+    assert!(said.err.contains("2 GB of memory") && said.err.contains("--pilot-memory"), "{said}");
+    let said = asked("time: 2 h", &["--pilot-time", "1h"]).expect(2);
+    assert!(said.err.contains("`a` says it takes 2 h 0 min, and pilots stay 1 h 0 min"), "{said}");
+    let on_pool = ["--site", "condor", "--pilot-gpus", "1"];
+    let said = asked("gpus: 1, gpu_capability: 8.0", &on_pool).expect(2);
+    assert!(said.err.contains("GPUs of capability 8.0"), "{said}");
+    let said = asked("gpus: 1, gpu_memory: 20 GB", &on_pool).expect(2);
+    assert!(said.err.contains("of memory a GPU"), "{said}");
+    let said = asked("gpus: 1, gpu_capability: 8.0", &["--pilot-gpu-capability", "8.0"]).expect(2);
+    assert!(said.err.contains("--pilot-gpus"), "{said}");
+}
