@@ -1,5 +1,6 @@
 //! Whole workflows on a real HTCondor pool: what a user types, and what must come of it.
 
+use crate::main::dry_run::{ads, string};
 use crate::main::harness::{Pool, Project, Running, campaign, until};
 
 pub(crate) const DIAMOND: &str = "workflow: diamond
@@ -123,6 +124,7 @@ fn a_training_evicted_five_times_ends_with_the_same_model() {
         project.tulpar(&["drill", "train", "--site", "condor", "--times", "5", "--after", "1.2s", "--json"]).good();
     let found: serde_json::Value = serde_json::from_str(&said).unwrap();
     assert_eq!((&found["evictions"], &found["equal"]), (&5.into(), &true.into()), "{said}");
+    assert_eq!(found["checkpointed"], true, "{said}");
     assert_eq!(project.read("results/model.bin"), trained());
     assert_eq!(logged(&project, "training-2", "004"), 5, "HTCondor itself has evicted it");
     assert_eq!(logged(&project, "training-2", "005"), 1, "and it is one job all the time");
@@ -328,6 +330,9 @@ fn pilots_in_jobs_of_the_pool_run_many_tasks() {
     project.write("workflow.yaml", &scatter(200));
     project.tulpar(&["run", "--site", "condor", "--pilots", "2"]).good();
     assert_eq!(project.read("results/all.txt"), numbers(200));
+    let pilots = ads(&project, ".tulpar/runs/scatter-1/pilots/condor/pilots-0001.sub");
+    let told: Vec<_> = pilots.iter().map(|ad| (string(ad, "TulparPilot"), ad["RequestCpus"].as_str())).collect();
+    assert_eq!(told, [("pilot-1".to_owned(), "1"), ("pilot-2".to_owned(), "1")]);
     let mine = format!("TulparPilotOf == \"{}\"", project.folder.join(".tulpar/runs/scatter-1").display());
     until("the pilots have left", || {
         project.run(&["condor_q", "-constraint", &mine, "-af", "ClusterId"]).stdout.trim().is_empty()

@@ -28,6 +28,8 @@ pub(crate) fn cases() -> u64 {
 pub(crate) fn ads(project: &Project<'_>, file: &str) -> Vec<Ad> {
     let Said { code, stdout, stderr, .. } = project.run(&["condor_submit", "-dry-run", "-", file]);
     assert_eq!(code, Some(0), "{stderr}\n{}", project.read(file));
+    // It only warns of commands that it does not know.
+    assert!(!stderr.contains("unused by condor_submit"), "{stderr}\n{}", project.read(file));
     read(&stdout)
 }
 

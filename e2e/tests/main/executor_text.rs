@@ -6,7 +6,7 @@ use std::time::Duration;
 use tulpar_core::htcondor::items::Items;
 use tulpar_core::htcondor::submit::Value;
 use tulpar_core::resources::Request;
-use tulpar_core::site::{Queue, System};
+use tulpar_core::site::{Queue, System, profile};
 use tulpar_core::units::Bytes;
 use tulpar_exec::condor::{Paths, Shape, describe};
 use tulpar_exec::remote::Files;
@@ -26,14 +26,31 @@ fn htcondor_reads_in_what_the_executor_writes_what_was_meant() {
             gpus: *dice.one(&[0, 0, 1, 2]),
             gpu_memory: Bytes(*dice.one(&[0, 20 << 30])),
             gpu_capability: *dice.one(&[0, 80, 86]),
+            named: if dice.below(4) == 0 { [("fpga".to_owned(), 2000)].into() } else { Default::default() },
+            time: *dice.one(&[None, Some(Duration::from_secs(3600)), Some(Duration::from_secs(20 * 3600))]),
             ..Request::default()
         };
+        let files = *dice.one(&[Files::Sent, Files::Sent, Files::Shared]);
+        // On a shared file system `launch` starts them.
+        let images = if files == Files::Sent { 3 } else { 1 };
+        let container =
+            [None, Some("docker://python:3.12"), Some("/images/tools.sif")][dice.below(images)].map(str::to_owned);
+        let starts_containers = container.is_none() && dice.below(3) == 0;
+        let mut queue = Queue::new(System::Htcondor);
+        if let Some(name) = dice.one(&[None, Some("chtc"), Some("ospool")]) {
+            profile(name).expect("a profile").apply(&mut queue);
+        }
+        if dice.below(2) == 0 {
+            queue.lines.push(("accounting_group".into(), "physics".into()));
+            queue.lines.push(("requirements".into(), "Memory > 1".into()));
+            queue.lines.push(("+ProjectName".into(), "\"a \\\"b\\\"\"".into()));
+        }
         let saves = dice.below(2) == 0;
         let continues = saves && dice.below(2) == 0;
         let shape = Shape {
             request: request.clone(),
-            container: None,
-            starts_containers: false,
+            container: container.clone(),
+            starts_containers,
             saves,
             continues,
             grace: Duration::from_secs(10),
@@ -62,7 +79,7 @@ fn htcondor_reads_in_what_the_executor_writes_what_was_meant() {
         project.write("launch", "#!/bin/sh\n");
         let paths =
             Paths { jobs: &jobs, log: &log, launch: &launch, items: &items, items_file: &items_file, run: &run };
-        let description = describe(&shape, &Queue::new(System::Htcondor), Files::Sent, 0, &paths);
+        let description = describe(&shape, &queue, files, 0, &paths);
         let text = description.to_text().expect("can be written");
         project.write("job.sub", &text);
         let found = ads(&project, "job.sub");
@@ -73,7 +90,27 @@ fn htcondor_reads_in_what_the_executor_writes_what_was_meant() {
             assert_eq!(string(ad, "TulparRun"), run.display().to_string(), "{context}");
             assert_eq!(string(ad, "Iwd"), jobs.join("0").join(attempt).display().to_string(), "{context}");
             assert_eq!(string(ad, "UserLog"), log.display().to_string(), "{context}");
-            assert_eq!(string(ad, "TransferInput").split(',').collect::<Vec<_>>(), *inputs, "{context}");
+            let sent = files == Files::Sent;
+            if sent {
+                let told = string(ad, "TransferInput");
+                let own: Vec<&str> = told.split(',').filter(|file| Some(*file) != container.as_deref()).collect();
+                assert_eq!(own, *inputs, "{context}");
+            }
+            assert_eq!(string(ad, "ShouldTransferFiles"), if sent { "YES" } else { "NO" }, "{context}");
+            assert_eq!(ad.contains_key("ContainerImage"), container.is_some(), "{context}");
+            let requirements = ad.get("Requirements").map_or("", String::as_str);
+            assert_eq!(requirements.contains("TARGET.HasSingularity"), starts_containers, "{context}");
+            let fpga = ad.iter().find(|(name, _)| name.eq_ignore_ascii_case("RequestFpga"));
+            assert_eq!(fpga.map(|(_, amount)| amount.as_str()), request.named.get("fpga").map(|_| "2"), "{context}");
+            for (key, value) in queue.class(&request).map(|class| class.lines.as_slice()).unwrap_or_default() {
+                assert_eq!(ad.get(key.trim_start_matches('+')), Some(value), "{context}");
+            }
+            let lab = ad.contains_key("WantGPULab");
+            assert_eq!(ad.get("is_resumable").is_some_and(|value| value == "true"), saves && lab, "{context}");
+            if queue.lines.iter().any(|(key, _)| key == "+ProjectName") {
+                assert_eq!(string(ad, "ProjectName"), "a \"b\"", "{context}");
+                assert_eq!(string(ad, "AcctGroup"), "physics", "{context}");
+            }
             assert_eq!(ad["RequestCpus"], request.milli_cpus.div_ceil(1000).to_string(), "{context}");
             let memory = if request.memory.0 == 0 { 1024 } else { request.memory.0.div_ceil(1 << 20) };
             assert_eq!(ad["RequestMemory"], memory.to_string(), "{context}");
@@ -85,7 +122,7 @@ fn htcondor_reads_in_what_the_executor_writes_what_was_meant() {
             assert_eq!(ad.get("GPUsMinCapability").cloned(), asked, "{context}");
             let memory = (request.gpus > 0 && request.gpu_memory.0 > 0).then(|| "20480".to_owned());
             assert_eq!(ad.get("GPUsMinMemory").cloned(), memory, "{context}");
-            assert_eq!(ad.contains_key("TransferCheckpoint"), continues, "{context}");
+            assert_eq!(ad.contains_key("TransferCheckpoint"), continues && sent, "{context}");
         }
     }
 }
