@@ -49,6 +49,9 @@ pub(crate) struct PilotArguments {
 /// A run on more would be a cluster of its own.
 const MOST_PILOTS: u32 = 10_000;
 
+/// How many, what each has, and how long it may stay.
+type Asked = (u32, Capacity, Option<Duration>);
+
 impl PilotArguments {
     /// The site as the run sees it.
     pub(crate) fn site(&self, site: &Site) -> Result<Site, Failure> {
@@ -84,8 +87,7 @@ impl PilotArguments {
         }
     }
 
-    /// How many, what each has, and how long it may stay.
-    fn asked(&self) -> Result<Option<(u32, Capacity, Option<Duration>)>, Failure> {
+    fn asked(&self) -> Result<Option<Asked>, Failure> {
         let Some(count) = self.pilots else { return Ok(None) };
         if count == 0 || count > MOST_PILOTS {
             return Err(Failure::usage(format!("--pilots: between 1 and {MOST_PILOTS} can be started")));
