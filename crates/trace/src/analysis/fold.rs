@@ -140,9 +140,7 @@ impl Visitor for Fold<'_> {
         self.analysis.finish_trace();
         self.analysis.traced.entry(layer).or_default().begin_trace();
         let rank = self.analysis.kept_rank(self.member.rank(trace.rank));
-        if !self.analysis.hosts.contains_key(&rank) {
-            self.analysis.hosts.insert(rank, trace.host.clone());
-        }
+        self.analysis.hosts.entry(rank).or_insert_with(|| trace.host.clone());
         self.analysis.thin_files();
         self.analysis.current = Some(Current {
             id: trace.id,

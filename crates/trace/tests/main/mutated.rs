@@ -5,7 +5,7 @@ use std::path::Path;
 
 use tulpar_trace::darshan::JobSet;
 use tulpar_trace::darshan::counters::hdf5_dataset;
-use tulpar_trace::report::{Report, Wanted};
+use tulpar_trace::report::{Report, Wanted, timeline};
 
 use crate::generator::Recipe;
 use crate::harness::peak;
@@ -73,8 +73,13 @@ fn log() -> Vec<u8> {
 }
 
 fn report(log: &Path, profiles: &Path) -> Option<Report> {
-    let wanted = Wanted { profiles: vec![profiles.to_owned()], ..Wanted::default() };
-    Report::of(&JobSet::one(log).ok()?, &wanted).ok()
+    let mut wanted = Wanted { profiles: vec![profiles.to_owned()], ..Wanted::default() };
+    wanted.part.requests = true;
+    let report = Report::of(&JobSet::one(log).ok()?, &wanted).ok()?;
+    let mut drawn = Vec::new();
+    timeline(std::slice::from_ref(&report), &mut drawn).unwrap();
+    serde_json::from_slice::<serde_json::Value>(&drawn).unwrap();
+    Some(report)
 }
 
 /// How many mutations; a campaign tries more.
