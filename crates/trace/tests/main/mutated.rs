@@ -178,10 +178,18 @@ fn the_seeds_of_fuzzing_are_read_without_damage() {
             "dftracer" => dftracer::read(&bytes[..], |_| {}).is_ok_and(|document| document.events == 1),
             "xplane" => xplane::Space::parse(&bytes).is_ok(),
             "input_pipeline" => input_pipeline::InputPipeline::parse(&bytes).is_ok(),
+            "report" => {
+                let length = usize::from(u16::from_le_bytes([bytes[0], bytes[1]]));
+                let folder = tempfile::tempdir().unwrap();
+                let (log, profile) = (folder.path().join("job.darshan"), folder.path().join("a.pt.trace.json"));
+                std::fs::write(&log, &bytes[2..2 + length]).unwrap();
+                std::fs::write(&profile, &bytes[2 + length..]).unwrap();
+                report(&log, &profile).is_some_and(|found| found.damage.is_empty() && found.pipeline.is_some())
+            }
             other => panic!("no reader for {other}"),
         };
         assert!(sound, "{}", path.display());
         seen += 1;
     }
-    assert!(seen >= 13, "{seen}");
+    assert!(seen >= 14, "{seen}");
 }
