@@ -5,6 +5,7 @@ mod main {
     mod live;
     mod peer;
     mod questions;
+    mod studies;
     mod sync;
     mod trials;
     mod wide;

@@ -52,6 +52,34 @@ fn a_study_is_continued_without_writing_anything_twice() {
     assert!(!folder.path().join("deep/er/study.log.lock").is_symlink());
 }
 
+/// Optuna's own word for it: the trial waits for whoever takes it up first.
+#[test]
+fn a_trial_that_waited_is_told_again_when_others_take_it_up() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("study.log");
+    let study = study();
+    let mut file = open(&path, &study);
+    let waiting = concat!(
+        r#"{"op_code":0,"worker_id":"w","study_name":"demo","directions":[1]}"#,
+        "\n",
+        r#"{"op_code":4,"worker_id":"w","study_id":0,"state":4,"system_attrs":{"fixed_params":{"x":0.25}}}"#,
+        "\n"
+    );
+    std::fs::write(&path, waiting).expect("written");
+    let found = file.look().expect("understood");
+    assert!(matches!(&found[..], [Foreign::Requested { source, .. }] if source == "optuna:0"), "{found:?}");
+    let taken = concat!(
+        r#"{"op_code":6,"worker_id":"w","trial_id":0,"state":0,"values":null}"#,
+        "\n",
+        r#"{"op_code":5,"worker_id":"w","trial_id":0,"param_name":"x","param_value_internal":0.25,"distribution":"{\"name\": \"FloatDistribution\", \"attributes\": {\"step\": null, \"low\": 0.0, \"high\": 1.0, \"log\": false}}"}"#,
+        "\n"
+    );
+    std::fs::write(&path, format!("{waiting}{taken}")).expect("written");
+    let found = file.look().expect("understood");
+    assert!(matches!(&found[..], [Foreign::Running { source, .. }] if source == "optuna:0"), "{found:?}");
+    assert_eq!(file.look().expect("understood"), []);
+}
+
 #[test]
 fn trials_of_another_run_come_in_once_while_ours_do_not() {
     let folder = tempfile::tempdir().expect("a folder");

@@ -67,3 +67,27 @@ fn trials_are_numbered_as_they_were_asked_for_and_follow_their_jobs() {
         .collect();
     assert_eq!(steps, [(0, 1, 0.5), (0, 2, 0.25)]);
 }
+
+#[test]
+fn a_trial_that_was_cancelled_runs_again_after_a_resume_and_what_is_no_number_is_left_out() {
+    let runs = Runs::new();
+    runs.write(
+        "tuning-1",
+        1,
+        &[
+            started("tuning-1"),
+            asked(0, r#"{"lr":0.1}"#),
+            submitted(0, 1),
+            Event::Reported { job: JobId(0), step: 1, value: f64::NAN },
+            ended(0, 1, Ending::Cancelled, 600, vec![]),
+            Event::Cancelled { job: JobId(0) },
+            Event::RunResumed { version: "1".into() },
+            submitted(0, 2),
+        ],
+    );
+    let mut store = runs.synced();
+    assert_eq!(trials(&runs), [row(1, "running", r#"{"lr":0.1}"#, None, None, None)]);
+    runs.write("tuning-1", 9, &[told(0, 0.25, &[(2, 0.25)])]);
+    runs.sync(&mut store);
+    assert_eq!(trials(&runs), [row(1, "complete", r#"{"lr":0.1}"#, Some(r#"{"loss":0.25}"#), None, Some(9))]);
+}
