@@ -91,6 +91,7 @@ fn the_markdown_of_a_run_without_a_forecast_says_so() {
     | ----------------------------------------------------------------- | -----: |
     | jobs                                                              |      4 |
     | auxiliary jobs                                                    |      0 |
+    | files staged in                                                   |      – |
     | input files                                                       |      0 |
     | input (GB)                                                        |      0 |
     | container (GB)                                                    |      – |
@@ -151,7 +152,7 @@ fn the_markdown_of_a_run_without_a_forecast_says_so() {
     CPU and GPU hours held are the cores and devices that tasks had asked for, while they ran; used is their CPU time.
     Cumulative compute is the time of tasks that ended well; stage-in and stage-out are the time of transfer jobs and of what jobs pulled and pushed around their tasks; all are sums over jobs that may run at once.
     Job time spent moving files is stage-in and stage-out, of these and compute together.
-    Input files are those that were there before the run, each once; 1 MB is 10⁶ bytes, 1 GB 10⁹.
+    Input files are those that were there before the run, each once; files staged in are those that came to tasks, as often as they came, images and programs included; 1 MB is 10⁶ bytes, 1 GB 10⁹.
     ");
 }
 
