@@ -177,12 +177,14 @@ fn deepdrivemd_as_a_demo_is_killed_goes_on_reuses_everything_and_comes_to_the_sa
 fn deepdrivemd_without_stages_finds_outliers_with_models_that_are_newest() {
     let Some(tulpar) = tulpar() else { return };
     let place = exemplar("deepdrivemd", "", &[]);
-    run(&place, &tulpar, "run streaming.yaml -p simulations=24 -p length=20 -p steps=10 -p epochs=2");
-    for batch in 1..=3 {
+    run(&place, &tulpar, "run streaming.yaml -p simulations=32 -p epochs=5");
+    for batch in 1..=4 {
         assert!(!place.bytes(&format!("results/models/{batch}.safetensors")).is_empty());
-        assert!(!place.bytes(&format!("results/outliers/{batch}.xyz")).is_empty());
     }
-    assert!(place.path().join("results/outliers.txt").exists());
+    // The first eight trajectories are searched before there is a model; how many more are, only a run tells.
+    let outliers = String::from_utf8(place.bytes("results/outliers.txt")).expect("text");
+    let outliers: u32 = outliers.trim().parse().expect("a number");
+    assert!(outliers >= 8, "all was learnt when the last simulation was over: {outliers} outliers");
 }
 
 /// Runs a workflow as a whole, and once more killed whenever a task of these begins, when an epoch is kept, and twice at a
