@@ -307,7 +307,8 @@ fn a_task_on_several_nodes_is_started_on_each_of_them_by_slurm() {
     let bundle = slurm(&gang).expect("exported");
     let script = text(&bundle, "jobs/a.sh");
     assert!(
-        script.contains("\nexport TULPAR_NODES=2 TULPAR_FIRST_NODE=\"$SLURMD_NODENAME\"\nsrun '--nodes=2' '--ntasks=2' "),
+        script
+            .contains("\nexport TULPAR_NODES=2 TULPAR_FIRST_NODE=\"$SLURMD_NODENAME\"\nsrun '--nodes=2' '--ntasks=2' "),
         "{script}"
     );
     assert!(script.contains(" bash -e -c 'work '\\''it'\\'' > x.txt'\n)\n"), "{script}");
