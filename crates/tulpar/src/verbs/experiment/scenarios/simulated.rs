@@ -304,8 +304,10 @@ of its files once, as many at once as it has CPUs, and waits for it, and writes 
 write beyond their results (checkpoints); in the study each epoch opened its files again, from a cache and partly behind the
 work of the GPU.";
 
+type Change = fn(&mut Costs);
+
 /// What nobody knows of the study's machines, and what it may have been there.
-const UNKNOWN: [(&str, fn(&mut Costs)); 4] = [
+const UNKNOWN: [(&str, Change); 4] = [
     ("every job waits 20 s for HTCondor", |costs| costs.job += 20.0),
     ("every job waits 40 s until its container has started", |costs| costs.job += 40.0),
     ("a connection carries 50 MB/s, not 101", |costs| {
@@ -438,11 +440,13 @@ fn job_level(simulated: &[Simulated<'_>]) -> Aside {
     Aside { title: "Job level, baseline".to_owned(), header, rows, lines }
 }
 
+type Of = fn(&Row) -> f64;
+
 /// The page: the three figures of the study, and all tables.
 fn told(simulated: &[Simulated<'_>], asides: Vec<Aside>) -> Overview {
-    let bars = |one: &Simulated<'_>, of: fn(&Row) -> f64| one.rows.iter().map(|row| Some(of(row.row))).collect();
-    let each = |of: fn(&Row) -> f64| simulated.iter().map(|one| (one.workflow.to_owned(), bars(one, of))).collect();
-    let ways: [(&str, fn(&Row) -> f64); 2] = [("stage-in", |row| row.stage_in), ("stage-out", |row| row.stage_out)];
+    let bars = |one: &Simulated<'_>, of: Of| one.rows.iter().map(|row| Some(of(row.row))).collect();
+    let each = |of: Of| simulated.iter().map(|one| (one.workflow.to_owned(), bars(one, of))).collect();
+    let ways: [(&str, Of); 2] = [("stage-in", |row| row.stage_in), ("stage-out", |row| row.stage_out)];
     let both =
         simulated.iter().flat_map(|one| ways.map(|(way, of)| (format!("{}, {way}", one.workflow), bars(one, of))));
     let figure = |what: &str, said: &str, groups| SideBySide { what: what.to_owned(), said: said.to_owned(), groups };
