@@ -174,8 +174,7 @@ mod tests {
         let (_drill, observed) = Drill::new(executor, said, evictions, Arc::clone(&made));
         say.send(Observation::Started(ATTEMPT)).unwrap();
         while !matches!(observed.recv().unwrap(), Observation::Ended(..)) {}
-        let made = *made.lock().unwrap();
-        made
+        *made.lock().unwrap()
     }
 
     #[test]
