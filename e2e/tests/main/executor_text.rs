@@ -11,7 +11,7 @@ use tulpar_core::units::Bytes;
 use tulpar_exec::condor::{Paths, Shape, describe};
 use tulpar_exec::remote::Files;
 
-const FOLDERS: &[&str] = &["runs", "my runs", "it is $(HOME)", "50%", "é", "a;b=c", "back\\slash", "q\"q"];
+const FOLDERS: &[&str] = &["runs", "my runs", "it is $(HOME)", "50%", "é", "a;b=c", "back\\slash", "q\"q", "it's"];
 
 #[test]
 fn htcondor_reads_in_what_the_executor_writes_what_was_meant() {
@@ -96,6 +96,10 @@ fn htcondor_reads_in_what_the_executor_writes_what_was_meant() {
                 let own: Vec<&str> = told.split(',').filter(|file| Some(*file) != container.as_deref()).collect();
                 assert_eq!(own, *inputs, "{context}");
             }
+            let place = jobs.join("0").join(attempt).display().to_string();
+            let work = if sent { "work .".to_owned() } else { format!("work '{}'", place.replace('\'', "''")) };
+            let plain = |text: &str| text.replace('\'', "");
+            assert_eq!(plain(&string(ad, "Arguments")), plain(&work), "{context}");
             assert_eq!(string(ad, "ShouldTransferFiles"), if sent { "YES" } else { "NO" }, "{context}");
             assert_eq!(ad.contains_key("ContainerImage"), container.is_some(), "{context}");
             let requirements = ad.get("Requirements").map_or("", String::as_str);

@@ -50,7 +50,11 @@ pub struct Paths<'a> {
 
 pub fn describe(shape: &Shape, queue: &Queue, files: Files, input_bytes: u64, paths: &Paths<'_>) -> Description {
     let text = |path: &Path| Value::plain(&path.display().to_string());
-    let place = || text(paths.jobs).then(Value::plain("/")).then(Value::reference("place"));
+    let below = |jobs: Value| jobs.then(Value::plain("/")).then(Value::reference("place"));
+    let place = || below(text(paths.jobs));
+    // Inside of the quotes of `arguments` a quote of either kind stands for itself when it stands there twice.
+    let quoted_place =
+        || below(Value::plain(&paths.jobs.display().to_string().replace('\'', "''").replace('"', "\"\"")));
     let run_name = paths.run.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
     let mut description = Description::new()
         .comment("Written by Tulpar; one job is one attempt of one task.")
@@ -69,7 +73,7 @@ pub fn describe(shape: &Shape, queue: &Queue, files: Files, input_bytes: u64, pa
         Files::Shared => description
             .set("should_transfer_files", "NO")
             .set("transfer_executable", false)
-            .set("arguments", Value::plain("\"work '").then(place()).then(Value::plain("'\""))),
+            .set("arguments", Value::plain("\"work '").then(quoted_place()).then(Value::plain("'\""))),
     };
     description = requests(description, &shape.request, input_bytes);
     if let Some(container) = &shape.container {
