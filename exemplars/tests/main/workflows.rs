@@ -161,6 +161,8 @@ fn deepdrivemd_as_a_demo_is_killed_goes_on_reuses_everything_and_comes_to_the_sa
     for name in ["run.html", "results/report.html", "streaming.yaml"] {
         assert!(!place.bytes(&format!("tulpar-deepdrivemd/{name}")).is_empty());
     }
+    let account = String::from_utf8(place.bytes("tulpar-deepdrivemd/run.html")).expect("text");
+    assert!(account.contains("deepdrivemd-1"), "the account of a run that reused everything replaced that of the run");
     let native = place.bytes("tulpar-deepdrivemd/results/metrics.json");
     let pegasus = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/deepdrivemd/pegasus.yaml"));
     place.write("tulpar-deepdrivemd/pegasus.yaml", &pegasus.expect("a workflow"));

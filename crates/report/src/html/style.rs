@@ -82,6 +82,7 @@ thead th { vertical-align: bottom; font-size: 12.5px; color: var(--soft); border
 tbody th { font-weight: 550; white-space: normal; overflow-wrap: anywhere; min-width: 9em; }
 .n { text-align: right; }
 .notes { color: var(--soft); font-size: 13px; max-width: 80ch; margin-top: 18px; }
+pre.notes { white-space: pre-wrap; }
 @media print {
   :root {
     color-scheme: light;

@@ -14,6 +14,7 @@ use std::collections::BTreeMap;
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, Stdio};
+use tulpar_core::ids::SetId;
 use tulpar_core::workflow::Value as Given;
 
 /// What the verb knows of an exemplar.
@@ -335,6 +336,16 @@ fn different(stopped: &Replayed, wanted: &BTreeMap<String, String>) -> Vec<Strin
     others.map(|(name, text)| format!("{name}={text}")).collect()
 }
 
+/// Whether the last run did more than take what earlier ones had made.
+fn ran_something(into: &Path) -> bool {
+    let last = replay::project(Some(into)).and_then(|project| replay::open(&project, None));
+    last.is_ok_and(|last| {
+        let sets = 0..last.engine.graph().plan().workflow.tasks.len();
+        let reused: u32 = sets.map(|set| last.engine.set_reused(SetId::from(set))).sum();
+        reused < last.engine.counts().total()
+    })
+}
+
 fn show(into: &Path, exemplar: &Exemplar) -> Result<(), Failure> {
     let metrics = std::fs::read(into.join("results/metrics.json")).unwrap_or_default();
     let metrics: Value = serde_json::from_slice(&metrics).unwrap_or_default();
@@ -350,11 +361,14 @@ fn show(into: &Path, exemplar: &Exemplar) -> Result<(), Failure> {
     }
     let page = into.join("results/report.html");
     let account = into.join("run.html");
-    // What a report prints is on its page too.
-    let program = std::env::current_exe().map_err(Failure::Launch)?;
-    let mut report = Command::new(program);
-    report.arg("-C").arg(into).args(["report", "--html", "run.html"]).stdout(Stdio::null()).stderr(Stdio::null());
-    report.status().map_err(Failure::Launch)?;
+    // The account of a run that only reused others would say nothing, in the place of one that says where the time went.
+    if ran_something(into) || !account.exists() {
+        // What a report prints is on its page too.
+        let program = std::env::current_exe().map_err(Failure::Launch)?;
+        let mut report = Command::new(program);
+        report.arg("-C").arg(into).args(["report", "--html", "run.html"]).stdout(Stdio::null()).stderr(Stdio::null());
+        report.status().map_err(Failure::Launch)?;
+    }
     print::note(&format!(
         "\nWhat to look at next:\n\
          \x20 {}    the result\n\
