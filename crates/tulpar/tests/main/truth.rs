@@ -8,6 +8,9 @@ use serde_json::Value;
 /// two programs agree on, and may differ by half a point.
 const PART: f64 = 0.02;
 const LEAST: f64 = 0.005;
+/// A busy machine takes the processor away between the clock of the kernel and that of the recorder: then it is tried
+/// again. What is wrong every time is wrong.
+const TRIES: u32 = 5;
 
 struct Compared {
     truth: Value,
@@ -22,7 +25,21 @@ fn number(value: &Value, path: &str) -> f64 {
     value.pointer(path).and_then(Value::as_f64).unwrap_or_else(|| panic!("no {path} in {value:#}"))
 }
 
-/// Runs a kernel under the recorder and reports on it with its profile.
+/// Runs a kernel under the recorder and reports on it with its profile: times, requests, bytes and order agree.
+#[track_caller]
+fn agreed(scene: &Scene, kernel: &str, options: &str) -> Compared {
+    let mut wrong = String::new();
+    for _ in 0..TRIES {
+        let found = compared(scene, kernel, options);
+        found.requests();
+        match found.shares() {
+            Ok(()) => return found,
+            Err(words) => wrong = words,
+        }
+    }
+    panic!("{kernel}: {wrong}");
+}
+
 fn compared(scene: &Scene, kernel: &str, options: &str) -> Compared {
     let said = scene.tulpar(&format!("io bench {kernel} --dir d --record --json {options}")).done();
     let truth = said.json()[0]["truths"][0].clone();
@@ -39,39 +56,35 @@ fn compared(scene: &Scene, kernel: &str, options: &str) -> Compared {
 }
 
 impl Compared {
-    #[track_caller]
-    fn near(&self, what: &str, reported: f64, truth: f64) {
-        assert!(
-            (reported - truth).abs() < (self.part * truth.abs()).max(LEAST),
-            "{what}: reported {reported}, truth {truth}: {:#}",
-            self.truth["times"]
-        );
+    fn near(&self, what: &str, reported: f64, truth: f64) -> Result<(), String> {
+        match (reported - truth).abs() < (self.part * truth.abs()).max(LEAST) {
+            true => Ok(()),
+            false => Err(format!("{what}: reported {reported}, truth {truth}: {:#}", self.truth["times"])),
+        }
     }
 
     /// Time in I/O, hidden and exposed, and waiting, as shares of the run.
-    #[track_caller]
-    fn shares(&self) {
+    fn shares(&self) -> Result<(), String> {
         let run_time = number(&self.truth, "/run_time");
         let truth = |name: &str| number(&self.truth, &format!("/times/{name}"));
         let whole = |name: &str| number(&self.report, &format!("/pipeline/whole/{name}"));
         // The process lives a little longer than the kernel in it.
         let lived = number(&self.report, "/job/run_time");
         assert!(lived >= run_time, "{lived} s of process, {run_time} s of kernel");
-        self.near("I/O of the process", number(&self.report, "/io/share"), truth("io") / lived);
+        self.near("I/O of the process", number(&self.report, "/io/share"), truth("io") / lived)?;
         for (reported, name) in [("io", "io"), ("hidden", "hidden"), ("exposed", "exposed"), ("compute", "compute")] {
-            self.near(name, whole(reported) / run_time, truth(name) / run_time);
+            self.near(name, whole(reported) / run_time, truth(name) / run_time)?;
         }
-        self.near("waiting", number(&self.report, "/pipeline/loading_share"), truth("wait") / truth("steps"));
+        self.near("waiting", number(&self.report, "/pipeline/loading_share"), truth("wait") / truth("steps"))?;
         // Hidden over I/O is right where both are; of little I/O it says nothing.
         if truth("io_share") > 0.05 {
             let overlap = whole("hidden") / whole("io").max(1e-9);
-            assert!(
-                (overlap - truth("overlap")).abs() < 2.0 * self.part,
-                "overlap {overlap}, truth {}",
-                truth("overlap")
-            );
+            if (overlap - truth("overlap")).abs() >= 2.0 * self.part {
+                return Err(format!("overlap {overlap}, truth {}", truth("overlap")));
+            }
         }
         assert_eq!(number(&self.report, "/pipeline/steps_total"), number(&self.truth, "/steps"));
+        Ok(())
     }
 
     /// Requests, bytes and their order on the data files: these are equal.
@@ -113,21 +126,15 @@ fn rows(files: &Value, name: &str) -> Vec<(String, f64, f64, f64)> {
 #[test]
 fn what_is_read_ahead_in_threads_is_reported_as_the_kernel_measured_it() {
     let scene = Scene::empty();
-    let imagenet = compared(&scene, "imagenet", "--scale 24MB --compute 20 --batch 8 --prefetch 16");
-    imagenet.shares();
-    imagenet.requests();
+    let imagenet = agreed(&scene, "imagenet", "--scale 24MB --compute 20 --batch 8 --prefetch 16");
     assert_eq!(number(&imagenet.truth, "/read/sizes/0/0"), 262_144.0);
-    let cosmoflow = compared(&scene, "cosmoflow", "--scale 24MB --compute 12%");
-    cosmoflow.shares();
-    cosmoflow.requests();
+    agreed(&scene, "cosmoflow", "--scale 24MB --compute 12%");
 }
 
 #[test]
 fn small_chunks_and_checkpoints_are_reported_as_the_kernel_measured_them() {
     let scene = Scene::empty();
-    let tagger = compared(&scene, "cosmictagger", "--scale 24MB --compute 10");
-    tagger.shares();
-    tagger.requests();
+    let tagger = agreed(&scene, "cosmictagger", "--scale 24MB --compute 10");
     let writes = number(&tagger.truth, "/write/bytes");
     assert!(number(&tagger.report, "/bytes_written") >= writes, "{writes}");
 }
@@ -136,9 +143,7 @@ fn small_chunks_and_checkpoints_are_reported_as_the_kernel_measured_them() {
 fn what_is_read_on_demand_is_reported_as_exposed() {
     let scene = Scene::empty();
     for (kernel, options) in [("ffn", "--scale 24MB --compute 18.4%"), ("frnn", "--scale 24MB --compute 20%")] {
-        let found = compared(&scene, kernel, options);
-        found.shares();
-        found.requests();
+        let found = agreed(&scene, kernel, options);
         assert!(number(&found.report, "/pipeline/whole/hidden") < 1e-3 * number(&found.truth, "/run_time"), "{kernel}");
     }
 }
