@@ -7,6 +7,8 @@ mod places;
 mod ranks;
 mod words;
 
+pub use places::is_remote;
+
 use serde::Serialize;
 
 use crate::report::{Group, Report};

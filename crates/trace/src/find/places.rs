@@ -5,8 +5,8 @@ use super::{Finding, Severity, at_stake, by_stake, format, named, share_of, stak
 use crate::analysis::{Format, Role};
 use crate::report::Report;
 
-/// File systems behind a network.
-const REMOTE: [&str; 14] = [
+/// Kinds of file systems behind a network, as the kernel calls them.
+const REMOTE: [&str; 18] = [
     "lustre",
     "gpfs",
     "nfs",
@@ -21,6 +21,10 @@ const REMOTE: [&str; 14] = [
     "orangefs",
     "dvs",
     "afs",
+    "9p",
+    "fuse.glusterfs",
+    "fuse.ceph",
+    "fuse.juicefs",
 ];
 /// What fits into the memory or onto the disk of a node today.
 const FITS: f64 = 64e9;
@@ -143,7 +147,8 @@ pub(super) fn imports(report: &Report) -> Option<Finding> {
     })
 }
 
-fn is_remote(kind: &str) -> bool {
+/// Whether a kind of file system is reached over a network.
+pub fn is_remote(kind: &str) -> bool {
     REMOTE.contains(&kind)
 }
 

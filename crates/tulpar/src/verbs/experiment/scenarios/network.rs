@@ -2,33 +2,11 @@
 
 use std::path::Path;
 
-/// Kinds of file systems behind a network, as the kernel calls them.
-const REMOTE: [&str; 18] = [
-    "nfs",
-    "nfs4",
-    "lustre",
-    "gpfs",
-    "beegfs",
-    "ceph",
-    "panfs",
-    "cifs",
-    "smb3",
-    "wekafs",
-    "orangefs",
-    "dvs",
-    "afs",
-    "9p",
-    "fuse.sshfs",
-    "fuse.glusterfs",
-    "fuse.ceph",
-    "fuse.juicefs",
-];
-
 /// Whether what lies in a folder is reached over a network; what cannot be told is not.
 pub(super) fn is_remote(folder: &Path) -> bool {
     let Ok(folder) = folder.canonicalize() else { return false };
     let mounts = std::fs::read_to_string("/proc/self/mounts").unwrap_or_default();
-    kind(&mounts, &folder).is_some_and(|kind| REMOTE.contains(&kind))
+    kind(&mounts, &folder).is_some_and(tulpar_trace::find::is_remote)
 }
 
 /// The kind of the file system that a path lies on, by the table of mounts.
