@@ -483,7 +483,8 @@ fn what_optuna_runs_at_the_same_moment_is_not_tried_here() {
     }
 }
 
-/// Asks a server of optuna-dashboard what it shows of a study, until enough trials have ended.
+/// Asks a server of optuna-dashboard what it shows of a study, until enough trials have ended and the others have said a
+/// number.
 const DASHBOARD: &str = r#"
 import json, socket, subprocess, sys, time, urllib.request
 with socket.socket() as free:
@@ -499,13 +500,14 @@ try:
         try:
             (study,) = get("/api/studies")["study_summaries"]
             trials = get(f"/api/studies/{study['study_id']}?after=0")["trials"]
-            if len([t for t in trials if t["state"] != "Running"]) == int(sys.argv[2]):
+            running = [t for t in trials if t["state"] == "Running"]
+            if running and len(trials) - len(running) == int(sys.argv[2]) and all(t["intermediate_values"] for t in running):
                 break
         except (OSError, ValueError):
             pass
         time.sleep(0.1)
     else:
-        sys.exit("not so many trials have ended")
+        sys.exit(f"not so many trials have ended, or those that run have said nothing: {trials}")
     for t in trials:
         steps = [(v["step"], v["value"]) for v in t["intermediate_values"]]
         print(t["state"], t.get("values"), [p["param_internal_value"] for p in t["params"]], steps)
