@@ -238,7 +238,8 @@ pub(super) fn random_reads(report: &Report) -> Option<Finding> {
 pub(super) fn random_writes(report: &Report) -> Option<Finding> {
     let writes = &report.layer("POSIX")?.write;
     let time: f64 = report.roles.iter().map(|group| group.write_time).sum();
-    let files: i64 = report.roles.iter().filter(|group| group.writes > 0).map(|group| group.opens.max(0)).sum();
+    let written = report.roles.iter().filter(|group| group.writes > 0);
+    let files = written.fold(0i64, |files, group| files.saturating_add(group.opens.max(0)));
     // The first write of a file is counted as random.
     let scattered = writes.random.saturating_sub(files.cast_unsigned());
     let share = writes.random as f64 / writes.requests.max(1) as f64;
@@ -266,7 +267,7 @@ pub(super) fn not_aligned(report: &Report) -> Option<Finding> {
     let share = report.totals.file_not_aligned as f64 / all.max(1) as f64;
     let time: f64 = report.roles.iter().map(|group| group.write_time).sum();
     // Reads come from memory and from read-ahead; where most requests are reads it is in the note on the kind of work.
-    (share > 0.1 && writes.requests > MANY && writes.requests * 2 > all).then(|| {
+    (share > 0.1 && writes.requests > MANY && writes.requests > all / 2).then(|| {
         Finding::new(
             "IO29",
             by_stake(report, time, Severity::Warning),
