@@ -13,4 +13,5 @@ pub mod merge;
 pub mod profile;
 mod protobuf;
 pub mod report;
+pub mod structure;
 pub mod tensorboard;

@@ -29,5 +29,7 @@ mod mutated;
 mod profiles;
 #[path = "main/reported.rs"]
 mod reported;
+#[path = "main/structures.rs"]
+mod structures;
 #[path = "main/tensorboard.rs"]
 mod tensorboard;

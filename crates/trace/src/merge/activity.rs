@@ -2,6 +2,7 @@
 
 use serde::Serialize;
 
+use super::columns::InputColumns;
 use crate::interval::Union;
 
 /// What a profile counts its times from.
@@ -75,6 +76,8 @@ pub struct Activity {
     pub epochs: Vec<Step>,
     /// Shares of the steps' time, where the profile has only durations.
     pub loading_share: Option<f64>,
+    /// What only TensorFlow's analysis of its input pipeline has.
+    pub input: Option<Box<InputColumns>>,
     /// It ended early; what came before is here.
     pub torn: bool,
 }
@@ -91,6 +94,7 @@ impl Activity {
             steps: Vec::new(),
             epochs: Vec::new(),
             loading_share: None,
+            input: None,
             torn: false,
         }
     }

@@ -5,6 +5,7 @@
 
 mod activity;
 mod align;
+mod columns;
 mod names;
 mod overlap;
 mod ranks;
@@ -12,6 +13,7 @@ mod sources;
 
 pub use activity::{Activity, Clock, Kind, Step, Writer};
 pub use align::{Alignment, Method, align, correlate};
+pub use columns::{Columns, HostInput, InputColumns, OperationColumns, StepColumns};
 pub(crate) use overlap::is_compared;
 pub use overlap::{Io, Part, Pipeline, Scope, Source, merge};
 pub use ranks::ranks;

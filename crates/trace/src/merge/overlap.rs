@@ -6,6 +6,7 @@ use serde::Serialize;
 
 use super::activity::{Activity, Clock, Kind, Step};
 use super::align::{Alignment, align};
+use super::columns::InputColumns;
 use crate::interval::{Overlap, Union};
 
 /// Steps that are listed one by one.
@@ -87,6 +88,8 @@ pub struct Pipeline {
     /// All, or those with the most exposed I/O.
     pub steps: Vec<Part>,
     pub epochs: Vec<Part>,
+    /// TensorFlow's analyses of its input pipeline.
+    pub input: Vec<InputColumns>,
     /// When I/O, compute and waiting happened, for drawing.
     #[serde(skip)]
     pub io: Union,
@@ -169,6 +172,7 @@ pub fn merge(
         let usable = alignment.is_usable();
         let shift = alignment.shift;
         let path = path.display().to_string();
+        pipeline.input.extend(activity.input.take().map(|found| InputColumns { path: path.clone(), ..*found }));
         pipeline.sources.push(Source { path, kind, clock, alignment, ranks: own.clone(), torn });
         if !usable {
             continue;

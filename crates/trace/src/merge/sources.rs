@@ -6,6 +6,7 @@ use std::fs::File;
 use std::path::{Path, PathBuf};
 
 use super::activity::{Activity, Clock, Kind, Step, Writer};
+use super::columns::InputColumns;
 use super::names::{self, Meaning};
 use crate::collect;
 use crate::profile::chrome::{self, Id};
@@ -223,6 +224,7 @@ fn from_xplane(bytes: &[u8]) -> Result<Activity, crate::profile::Error> {
 fn from_input_pipeline(found: &InputPipeline) -> Activity {
     let mut activity = Activity::new(Kind::InputPipeline, Clock::None);
     activity.loading_share = found.waiting_share();
+    activity.input = Some(Box::new(InputColumns::of(found)));
     activity
 }
 

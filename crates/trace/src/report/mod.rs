@@ -18,6 +18,7 @@ use crate::collect;
 use crate::darshan::JobSet;
 use crate::find::{self, Finding};
 use crate::merge::{self, Pipeline};
+use crate::structure::{self, Structure};
 
 pub use chrome::timeline;
 pub use compare::{Comparison, Figure, Unit};
@@ -27,6 +28,8 @@ pub use tables::{FileReport, Group};
 
 /// Writes of checkpoints with less than this between them are one checkpoint, in seconds.
 const PAUSE: f64 = 1.0;
+/// Files of each format whose structure is shown.
+const SHOWN: usize = 4;
 
 /// What to say and of what.
 #[derive(Debug, Clone, Default)]
@@ -36,7 +39,7 @@ pub struct Wanted {
     pub profiles: Vec<PathBuf>,
     /// Seconds to add to the times of the profiles.
     pub shift: Option<f64>,
-    /// Open data files that are at hand, to count the samples in them.
+    /// Open data files that are at hand, to count the samples in them and to show what lies in them.
     pub look: bool,
 }
 
@@ -58,6 +61,8 @@ pub struct Report {
     pub files_total: usize,
     /// The files that matter most, by time in I/O.
     pub files: Vec<FileReport>,
+    /// What lies in the files with most bytes of each format, where they are at hand.
+    pub structures: Vec<Structure>,
     /// How often the data file that was opened next is the next one by name: near 1, they are not shuffled.
     pub files_in_order: Option<f64>,
     /// When checkpoints were written, as traced.
@@ -202,6 +207,11 @@ impl Report {
             folders: tables.folders,
             files_total: analysis.files.rows.len(),
             files: tables.files,
+            structures: tables
+                .largest
+                .iter()
+                .flat_map(|(format, files)| structure::of(files, *format, SHOWN))
+                .collect(),
             files_in_order: tables.order,
             checkpoints: bursts(analysis),
             totals: Totals { uneven_name: uneven_name(analysis), ..analysis.totals.clone() },

@@ -1,11 +1,12 @@
 //! How many samples lie in a file: one by its format, or counted where the file is at hand. Never reads data, only the
-//! frames around them.
+//! frames around them and what describes them.
 
 use std::fs::File;
-use std::io::{BufReader, Read, Seek, SeekFrom};
+use std::io::{BufReader, Read};
 use std::path::Path;
 
 use crate::analysis::Format;
+use crate::structure::{self, Limits};
 
 /// Files that are opened to count in them.
 const OPENED: usize = 256;
@@ -26,20 +27,24 @@ impl Looker {
         if matches!(format, Format::Image | Format::Audio) {
             return Some(1);
         }
-        if !self.look || self.opened >= OPENED || !matches!(format, Format::TfRecord | Format::Npy) {
+        if !self.look || self.opened >= OPENED || !structure::is_understood(format) {
             return None;
         }
         self.opened += 1;
         let path = Path::new(name);
+        if format != Format::TfRecord {
+            let (_, found) = structure::look(path, format, Limits::COUNTED)?;
+            return match format {
+                // It has one array, whatever its type; one that is a single value is a sample.
+                Format::Npy => found.objects.first()?.shape.as_ref().map(|shape| shape.first().copied().unwrap_or(1)),
+                _ => found.samples(),
+            };
+        }
         // A pipe or a device of that name would be waited for.
         if !path.metadata().ok()?.is_file() {
             return None;
         }
-        let file = File::open(path).ok()?;
-        match format {
-            Format::TfRecord => records(BufReader::new(file)),
-            _ => rows(file),
-        }
+        records(BufReader::new(File::open(path).ok()?))
     }
 }
 
@@ -60,21 +65,4 @@ fn records(mut file: BufReader<File>) -> Option<u64> {
         file.seek_relative(i64::try_from(length).ok()?.checked_add(4)?).ok()?;
     }
     (count > 0).then_some(count)
-}
-
-/// The first dimension of an array in NumPy's own format.
-fn rows(mut file: File) -> Option<u64> {
-    let mut head = [0; 12];
-    file.read_exact(&mut head).ok()?;
-    let (begin, length) = match (head.get(..6)?, head[6]) {
-        (b"\x93NUMPY", 1) => (10, u64::from(u16::from_le_bytes([head[8], head[9]]))),
-        (b"\x93NUMPY", 2 | 3) => (12, u64::from(u32::from_le_bytes([head[8], head[9], head[10], head[11]]))),
-        _ => return None,
-    };
-    file.seek(SeekFrom::Start(begin)).ok()?;
-    let mut text = String::new();
-    file.take(length.min(64 << 10)).read_to_string(&mut text).ok()?;
-    let shape = text.split_once("'shape':")?.1.trim_start().strip_prefix('(')?;
-    let first = shape.split([',', ')']).next()?.trim();
-    if first.is_empty() { Some(1) } else { first.parse().ok() }
 }

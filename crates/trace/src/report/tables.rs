@@ -6,6 +6,7 @@ use serde::Serialize;
 
 use super::samples;
 use crate::analysis::{Analysis, Counts, FileRow, FileTrace, Format, Pattern, Role};
+use crate::structure;
 
 /// Files and folders beyond this are in the totals only.
 const LISTED: usize = 100;
@@ -15,6 +16,8 @@ const KEPT: usize = 4096;
 const ORDERED: usize = 1 << 16;
 /// Folders of more than this are shown by what they lie in.
 const FOLDERS: usize = 60;
+/// Files of a format among which those at hand are looked into.
+const LARGEST: usize = 64;
 
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct FileReport {
@@ -241,6 +244,8 @@ pub(super) struct Tables {
     pub(super) folders: Vec<Group>,
     pub(super) roles: Vec<Group>,
     pub(super) order: Option<f64>,
+    /// The files with most bytes of each format that can be looked into, with their samples.
+    pub(super) largest: BTreeMap<Format, Vec<(String, Option<u64>)>>,
 }
 
 pub(super) fn of(analysis: &mut Analysis, look: bool) -> Tables {
@@ -251,6 +256,7 @@ pub(super) fn of(analysis: &mut Analysis, look: bool) -> Tables {
     let mut looker = samples::Looker::new(look);
     let mut folders: BTreeMap<String, Group> = BTreeMap::new();
     let mut firsts: Vec<(f64, String)> = Vec::new();
+    let mut largest: BTreeMap<Format, Vec<(String, Option<u64>)>> = BTreeMap::new();
     // The largest come first: what only some files are asked for, and what a group has of its first file, is of these.
     let mut order: Vec<(i64, u64)> = rows
         .iter()
@@ -266,6 +272,12 @@ pub(super) fn of(analysis: &mut Analysis, look: bool) -> Tables {
         let mut file = FileReport::of(*id, row, file_system.as_deref());
         file.samples = looker.samples(&file.name, file.format);
         let (format, role) = (file.format, file.role());
+        if look && structure::is_understood(format) {
+            let known = largest.entry(format).or_default();
+            if known.len() < LARGEST {
+                known.push((file.name.clone(), file.samples));
+            }
+        }
         formats.entry(format).or_insert_with(|| Group::new(format.name().to_owned(), format.role())).add(&file);
         roles.entry(role).or_insert_with(|| Group::new(role.name().to_owned(), role)).add(&file);
         if !file.name.starts_with('<') {
@@ -284,7 +296,7 @@ pub(super) fn of(analysis: &mut Analysis, look: bool) -> Tables {
     analysis.files.rows = rows;
     most_important(&mut files);
     let order = in_order(firsts);
-    Tables { files, formats: sorted(formats), folders: readable(folders), roles: sorted(roles), order }
+    Tables { files, formats: sorted(formats), folders: readable(folders), roles: sorted(roles), order, largest }
 }
 
 fn most_important(files: &mut Vec<FileReport>) {

@@ -13,21 +13,21 @@ use crate::harness::peak;
 /// A file of a few kB may take so much: timelines and histograms have their size whatever the log says.
 const JUSTIFIED: usize = 96 << 20;
 
-struct Random(u64);
+pub(crate) struct Random(pub(crate) u64);
 
 impl Random {
-    fn next(&mut self) -> u64 {
+    pub(crate) fn next(&mut self) -> u64 {
         self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         self.0 >> 16
     }
 
-    fn below(&mut self, most: usize) -> usize {
+    pub(crate) fn below(&mut self, most: usize) -> usize {
         (self.next() % most.max(1) as u64) as usize
     }
 }
 
 /// One of the things that happen to files, and that people do to them.
-fn mutate(random: &mut Random, bytes: &mut Vec<u8>) {
+pub(crate) fn mutate(random: &mut Random, bytes: &mut Vec<u8>) {
     const EXTREMES: [u64; 8] =
         [0, 1, u64::MAX, i64::MAX as u64, i64::MIN as u64, 0x7ff0_0000_0000_0000, 0x7fef_ffff_ffff_ffff, 1 << 40];
     let at = random.below(bytes.len());
@@ -83,7 +83,7 @@ fn report(log: &Path, profiles: &Path) -> Option<Report> {
 }
 
 /// How many mutations; a campaign tries more.
-fn rounds(few: u64) -> u64 {
+pub(crate) fn rounds(few: u64) -> u64 {
     let more = std::env::var("TULPAR_CAMPAIGN").ok().and_then(|text| text.parse::<u64>().ok()).unwrap_or(1);
     few * more
 }
