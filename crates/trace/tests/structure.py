@@ -105,10 +105,14 @@ def fill(file):
     text.create_dataset("seen", (7,), h5py.ref_dtype)
     file["kind"] = np.dtype([("x", "f8"), ("y", "f8")])
     file.create_dataset("of_kind", (3,), file["kind"])
-    file["again"] = train["image"]
-    file["circle"] = file
-    file["soft"] = h5py.SoftLink("/train/label")
-    file["outside"] = h5py.ExternalLink("other.h5", "/x")
+    links = file.create_group("ways")
+    links["again"] = train["image"]
+    links["circle"] = file
+    links["soft"] = h5py.SoftLink("/train/label")
+    old = file.create_group("old")
+    old["nowhere"] = h5py.SoftLink("nowhere")
+    # It makes the group one of the new kind, in any file.
+    links["outside"] = h5py.ExternalLink("other.h5", "/x")
     # Attributes that do not fit into the first block of the header.
     for number in range(40):
         train["image"].attrs[f"note {number}"] = "x" * 40

@@ -93,16 +93,37 @@ fn tfrecord_files_show_the_features_of_their_records() {
     assert_eq!((&image["type"], &image["values"]), (&json!("bytes"), &json!([1, 1])));
 }
 
+/// The checksum of records, bit by bit.
+fn masked(bytes: &[u8]) -> [u8; 4] {
+    let mut crc = u32::MAX;
+    for byte in bytes {
+        crc ^= u32::from(*byte);
+        for _ in 0..8 {
+            crc = (crc >> 1) ^ (0x82f6_3b78 * (crc & 1));
+        }
+    }
+    (!crc).rotate_right(15).wrapping_add(0xa282_ead8).to_le_bytes()
+}
+
 #[test]
 fn features_of_any_wire_form_and_of_sequences_are_counted() {
-    // Context {n: int64 [300, 5] unpacked and packed}, and lists {f: [float [1.0], float [1.0, 2.0] packed]}.
-    let message = b"\x0a\x13\x0a\x11\x0a\x01n\x12\x0c\x1a\x0a\x08\xac\x02\x0a\x05\xac\x02\xac\x02\x05\
-        \x12\x21\x0a\x1f\x0a\x01f\x12\x1a\x0a\x09\x12\x07\x0d\0\0\x80\x3f\x0a\x00\x0a\x0d\x12\x0b\x0a\x08\0\0\x80\x3f\0\0\0\x40";
-    let mut bytes = (message.len() as u64).to_le_bytes().to_vec();
-    bytes.extend([0; 4]);
-    bytes.extend(message);
-    bytes.extend([0; 4]);
-    // Without its checksums it is damaged, and said to be.
+    let field = |number: u8, content: &[u8]| [&[number << 3 | 2, content.len() as u8], content].concat();
+    // 300 as it is, 5 and 300 packed; 1.0 as it is, 1.0 and 2.0 packed; nothing.
+    let integers = field(3, b"\x08\xac\x02\x0a\x03\x05\xac\x02");
+    let floats = [field(2, b"\x0d\0\0\x80\x3f"), field(2, b"\x0a\x08\0\0\x80\x3f\0\0\0\x40"), Vec::new()];
+    let context = field(1, &field(1, &[field(1, b"n"), field(2, &integers)].concat()));
+    let list: Vec<u8> = floats.iter().flat_map(|one| field(1, one)).collect();
+    let lists = field(2, &field(1, &[field(1, b"f"), field(2, &list)].concat()));
+    let message = [context, lists].concat();
+    let length = (message.len() as u64).to_le_bytes();
+    let mut bytes = [&length[..], &masked(&length), &message, &masked(&message)].concat();
+    let found = record::read(&bytes[..], Limits::SHOWN);
+    let expected = json!([
+        {"name": "f", "kind": "feature", "type": "float", "values": [3, 3], "bytes": 12, "records": 1},
+        {"name": "n", "kind": "feature", "type": "int64", "values": [3, 3], "bytes": 24, "records": 1},
+    ]);
+    assert_eq!(objects(&found), expected);
+    bytes[14] ^= 1;
     let found = record::read(&bytes[..], Limits::SHOWN);
     assert!(found.objects.is_empty() && found.not_read[0].contains("checksum"), "{found:?}");
 }
