@@ -45,6 +45,46 @@ fn main() {
     write("xplane", "plane", plane);
     let step = b"\x22\x26\x0a\x15PerGenericStepDetails\x12\x0d\x08\x01\x11\0\0\0\0\0\0\xf0?\x18\x01";
     write("input_pipeline", "step", step);
+    write("structure", "hdf5", &hdf5());
+    let array = b"\x93NUMPY\x01\x00\x3c\x00{'descr': '<f4', 'fortran_order': False, 'shape': (42, 3), }";
+    write("structure", "npy", array);
+    // A stored member, the directory, its end.
+    let sizes = [u32::try_from(array.len()).expect("short").to_le_bytes(); 2].concat();
+    let entry = [&[20, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0][..], &sizes, b"\x05\0\0\0"].concat();
+    let member = [b"PK\x03\x04", &entry[..], b"x.npy", array].concat();
+    let central = [b"PK\x01\x02\x14\x03", &entry[..], &[0; 14], b"x.npy"].concat();
+    let at = u32::try_from(member.len()).expect("short").to_le_bytes();
+    let length = u32::try_from(central.len()).expect("short").to_le_bytes();
+    let end = [b"PK\x05\x06\0\0\0\0\x01\0\x01\0", &length[..], &at, &[0; 2]].concat();
+    write("structure", "npz", &[member, central, end].concat());
+}
+
+/// A file of the newest kind: a root, and a dataset of 60 × 8 floats in compressed chunks.
+fn hdf5() -> Vec<u8> {
+    let nowhere = [0xff; 8];
+    let header = |messages: &[(u8, Vec<u8>)]| -> Vec<u8> {
+        let body: Vec<u8> = messages
+            .iter()
+            .flat_map(|(kind, body)| [&[*kind, u8::try_from(body.len()).expect("short"), 0, 0][..], body].concat())
+            .collect();
+        [b"OHDR\x02\0", &[u8::try_from(body.len()).expect("short")][..], &body, &[0; 4]].concat()
+    };
+    let root = |dataset: u64| {
+        let link = [b"\x01\0\x01x", &dataset.to_le_bytes()[..]].concat();
+        header(&[(2, [&[0, 0][..], &nowhere, &nowhere].concat()), (6, link)])
+    };
+    let dataset = header(&[
+        (1, b"\x02\x02\0\x01\x3c\0\0\0\0\0\0\0\x08\0\0\0\0\0\0\0".to_vec()),
+        (3, b"\x11\x20\x1f\0\x04\0\0\0\0\0\x20\0\x17\x08\0\x17\x7f\0\0\0".to_vec()),
+        (8, [b"\x04\x02\0\x03\x01\x04\x08\x04\x03\x0a", &nowhere[..]].concat()),
+        (11, b"\x02\x02\x02\0\x01\0\x01\0\x04\0\0\0\x01\0\x01\0\x01\0\x06\0\0\0".to_vec()),
+    ]);
+    let at = 48 + root(0).len() as u64;
+    let end = at + dataset.len() as u64;
+    let mut file = b"\x89HDF\r\n\x1a\n\x02\x08\x08\0".to_vec();
+    file.extend([&[0; 8][..], &nowhere, &end.to_le_bytes(), &48u64.to_le_bytes(), &[0; 4]].concat());
+    file.extend([root(at), dataset].concat());
+    file
 }
 
 fn write(target: &str, name: &str, bytes: &[u8]) {

@@ -5,6 +5,7 @@ mod heat;
 mod lanes;
 mod page;
 mod sizes;
+mod structure;
 pub(crate) mod tasks;
 mod text;
 mod words;

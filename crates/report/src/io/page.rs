@@ -8,7 +8,7 @@ use tulpar_trace::report::{FileReport, Group, Report};
 
 use super::heat::Map;
 use super::words::{brief, bytes, count, rate};
-use super::{lanes, sizes, text};
+use super::{lanes, sizes, structure, text};
 use crate::html::{document, escape, legend, table};
 use crate::words::{NONE, Table, percent, seconds};
 
@@ -85,6 +85,7 @@ pub(super) fn section(html: &mut String, report: &Report) {
         count(report.files_total as u64)
     );
     table(html, &files(&report.files));
+    structure::page(html, &report.structures);
     if !report.unread.is_empty() {
         let _ = writeln!(html, "<p class=\"notes\">Not looked at: module {}.</p>", escape(&report.unread.join(", ")));
     }
@@ -196,6 +197,9 @@ fn beside_compute(html: &mut String, pipeline: &Pipeline) {
             writeln!(html, "<li>{} ({}): {}</li>", escape(name), source.kind.name(), escape(&text::aligned(source)));
     }
     html.push_str("</ul>\n");
+    if let Some(columns) = text::columns(pipeline) {
+        let _ = writeln!(html, "<p class=\"notes\">{}.</p>", escape(&columns));
+    }
     if let Some(scope) = text::scope(pipeline) {
         let _ = writeln!(html, "<p class=\"notes\">Figures are {scope}.</p>");
     }

@@ -3,9 +3,10 @@
 use std::fmt::Write;
 
 use tulpar_trace::find::{Finding, Severity};
-use tulpar_trace::merge::{Method, Pipeline, Scope, Source};
+use tulpar_trace::merge::{Columns, Method, Pipeline, Scope, Source};
 use tulpar_trace::report::{Comparison, DirectionReport, Figure, Group, IoShare, LayerReport, Report, Unit};
 
+use super::structure;
 use super::words::{brief, bytes, count, rate};
 use crate::words::{NONE, percent, seconds};
 
@@ -35,6 +36,7 @@ pub fn text(report: &Report) -> String {
             line(&mut out, &row(file.time(), file.bytes_read, file.bytes_written, &file.name));
         }
     }
+    structure::text(&mut out, &report.structures);
     findings(&mut out, &report.findings);
     if !report.unread.is_empty() {
         line(&mut out, &format!("not looked at: module {}", report.unread.join(", ")));
@@ -114,6 +116,9 @@ fn beside_compute(out: &mut String, pipeline: &Pipeline) {
     if let Some(share) = pipeline.loading_share {
         line(out, &format!("  data pipeline: steps wait for data {} of their time", percent(share)));
     }
+    if let Some(columns) = columns(pipeline) {
+        line(out, &format!("  {columns}"));
+    }
     for (name, parts, total) in
         [("step", &pipeline.steps, pipeline.steps_total), ("epoch", &pipeline.epochs, pipeline.epochs.len())]
     {
@@ -133,6 +138,23 @@ fn beside_compute(out: &mut String, pipeline: &Pipeline) {
             );
         }
     }
+}
+
+/// Where TensorFlow's own analysis says that the time of the steps went.
+pub(super) fn columns(pipeline: &Pipeline) -> Option<String> {
+    let mut total = Columns::default();
+    pipeline.input.iter().for_each(|found| total.add(&found.total));
+    let steps: usize = pipeline.input.iter().map(|found| found.steps_total).sum();
+    let parts: Vec<String> = total
+        .parts()
+        .into_iter()
+        .filter(|(_, time)| *time > 0.0)
+        .map(|(name, time)| format!("{name} {}", percent(time / total.step_time)))
+        .collect();
+    (total.step_time > 0.0 && !parts.is_empty()).then(|| {
+        let (steps, time) = (count(steps as u64), brief(total.step_time / 1e3));
+        format!("TensorFlow's analysis of {steps} steps, {time}: {}", parts.join(", "))
+    })
 }
 
 /// How a profile came to the clock of the job.

@@ -330,6 +330,53 @@ fn the_shares_of_the_published_profiles_come_out() {
 }
 
 #[test]
+fn every_column_of_an_input_pipeline_has_its_own_name() {
+    let job = job("3.41", &[(1.0, 2.0)]);
+    // Field numbers of a step, each with a time of its own.
+    let times =
+        [(2, 100.0), (3, 1.0), (5, 2.0), (6, 40.0), (7, 3.0), (8, 4.0), (9, 5.0), (10, 6.0), (11, 30.0), (12, 9.0)];
+    let mut step = vec![1 << 3, 7];
+    for (field, time) in times {
+        step.push(field << 3 | 1);
+        step.extend(f64::to_le_bytes(time));
+    }
+    let field = |number: u8, content: &[u8]| [&[number << 3 | 2, content.len() as u8], content].concat();
+    let one = field(4, &[field(1, b"x/PerGenericStepDetails"), field(2, &step)].concat());
+    let path = job.folder.path().join("host.input_pipeline.pb");
+    std::fs::write(&path, [one.clone(), one].concat()).unwrap();
+    let pipeline = job.report(&path, None).pipeline.unwrap();
+    let said = serde_json::to_value(&pipeline.input).unwrap();
+    let expected = serde_json::json!({
+        "step": 7, "step_time": 100.0, "device_compute": 40.0, "device_to_device": 3.0, "device_collectives": 0.0,
+        "host_compute": 4.0, "host_prepare": 5.0, "input": 39.0, "input_wait": 30.0, "output": 2.0, "compile": 6.0,
+        "unknown": 1.0,
+    });
+    assert_eq!(said[0]["steps"], serde_json::json!([expected, expected]));
+    assert_eq!((&said[0]["steps_total"], &said[0]["total"]["output"]), (&2.into(), &4.0.into()));
+    let total = pipeline.input[0].total;
+    let parts: f64 = total.parts().iter().map(|(_, time)| time).sum();
+    assert!(close(parts, total.step_time), "the parts of a step are all of it");
+    assert!(close(pipeline.loading_share.unwrap(), 0.3));
+}
+
+#[test]
+fn the_columns_of_published_input_pipelines_fill_their_steps() {
+    let Some(folder) = fixtures("tensorboard") else { return };
+    let job = job("3.41", &[(1.0, 2.0)]);
+    for path in crate::harness::files(&folder, ".input_pipeline.pb") {
+        let expected = crate::harness::json(&path.with_extension("pb.expected.json"));
+        let input = job.report(&path, None).pipeline.unwrap().input.remove(0);
+        assert_eq!(input.steps.len() as u64, expected["n_steps"].as_u64().unwrap());
+        assert!(close(input.total.step_time, expected["sum_step_time_ms"].as_f64().unwrap()));
+        for step in &input.steps {
+            let parts: f64 = step.columns.parts().iter().map(|(_, time)| time).sum();
+            assert!((parts - step.columns.step_time).abs() < 1e-3, "{}: {step:?}", path.display());
+        }
+        assert_eq!(input.operations.len() as u64, expected["n_input_ops"].as_u64().unwrap());
+    }
+}
+
+#[test]
 fn a_folder_gives_every_profile_once_with_its_clock() {
     let Some(folder) = fixtures("tensorboard") else { return };
     let (found, unread) =

@@ -160,7 +160,7 @@ fn the_seeds_of_fuzzing_are_read_without_damage() {
     use std::io::Cursor;
     use tulpar_trace::darshan::{Log, Visitor};
     use tulpar_trace::profile::{chrome, dftracer, input_pipeline, kineto, xplane};
-    use tulpar_trace::tensorboard;
+    use tulpar_trace::{structure, tensorboard};
 
     struct Everything;
     impl Visitor for Everything {}
@@ -178,6 +178,15 @@ fn the_seeds_of_fuzzing_are_read_without_damage() {
             "dftracer" => dftracer::read(&bytes[..], |_| {}).is_ok_and(|document| document.events == 1),
             "xplane" => xplane::Space::parse(&bytes).is_ok(),
             "input_pipeline" => input_pipeline::InputPipeline::parse(&bytes).is_ok(),
+            "structure" => {
+                let limits = structure::Limits::SHOWN;
+                let all = [
+                    structure::hdf5::read(Cursor::new(&bytes), limits),
+                    structure::numpy::array(&bytes[..]),
+                    structure::numpy::archive(Cursor::new(&bytes), limits),
+                ];
+                all.iter().any(|found| found.samples().is_some())
+            }
             "report" => {
                 let length = usize::from(u16::from_le_bytes([bytes[0], bytes[1]]));
                 let folder = tempfile::tempdir().unwrap();
@@ -191,5 +200,5 @@ fn the_seeds_of_fuzzing_are_read_without_damage() {
         assert!(sound, "{}", path.display());
         seen += 1;
     }
-    assert!(seen >= 14, "{seen}");
+    assert!(seen >= 17, "{seen}");
 }
