@@ -220,7 +220,8 @@ impl Ingest<'_> {
         let met = match self.left.take() {
             // Nobody else has taken in anything meanwhile.
             Some((left, met)) if left == before => Some(met),
-            _ if before == [0; 3] => Some(HashSet::new()),
+            // A look before the first event has put the jobs of the plan there.
+            _ if before == [0; 3] && run.jobs == 0 => Some(HashSet::new()),
             _ => None,
         };
         let mut changes = Changes::new(&transaction, run, met);

@@ -45,6 +45,19 @@ fn a_journal_taken_in_byte_by_byte_gives_the_same_as_at_once() {
 }
 
 #[test]
+fn a_run_that_was_looked_at_before_its_first_event_has_every_job_once() {
+    let whole = Runs::new();
+    whole.write("g-1", 1, &eventful("g-1"));
+    let early = Runs::new();
+    let mut store = early.store();
+    early.append("g-1", "journal.jsonl", b"");
+    early.sync(&mut store);
+    early.write("g-1", 1, &eventful("g-1"));
+    early.sync(&mut store);
+    assert_eq!(everything(&store), everything(&whole.synced()));
+}
+
+#[test]
 fn a_second_sync_takes_in_only_what_is_new() {
     let runs = Runs::new();
     runs.write("g-1", 1, &eventful("g-1"));
