@@ -1,7 +1,7 @@
 //! What lies in data files: files that the kernels write, files that h5py and NumPy write and describe themselves, and files
 //! that were cut and changed.
 
-use std::io::Cursor;
+use std::io::{Cursor, Read};
 use std::path::Path;
 use std::process::Command;
 
@@ -12,7 +12,7 @@ use tulpar_trace::report::{Report, Wanted};
 use tulpar_trace::structure::{Found, Limits, hdf5, numpy, record};
 
 use crate::generator::Recipe;
-use crate::harness::{peak, skipped};
+use crate::harness::{fixtures, peak, skipped};
 use crate::mutated::{Random, mutate, rounds};
 
 fn made(kernel: Kernel, samples_per_file: u64, sample_bytes: u64, spread: f64) -> (DataSet, tempfile::TempDir) {
@@ -91,6 +91,22 @@ fn tfrecord_files_show_the_features_of_their_records() {
     assert_eq!((&label["type"], &label["values"], &label["records"]), (&json!("int64"), &json!([1, 1]), &json!(10)));
     let image = of("image/encoded");
     assert_eq!((&image["type"], &image["values"]), (&json!("bytes"), &json!([1, 1])));
+}
+
+#[test]
+fn records_that_tensorflow_wrote_show_their_features() {
+    let Some(folder) = fixtures("tensorboard/tfrecord") else { return };
+    let expected = json!([
+        {"name": "x", "kind": "feature", "type": "float", "values": [1024, 1024], "bytes": 4096, "records": 10},
+        {"name": "y", "kind": "feature", "type": "int64", "values": [1, 1], "bytes": 8, "records": 10},
+    ]);
+    let open = || std::fs::File::open(folder.join("part-0.tfrecord")).unwrap();
+    assert_eq!(objects(&record::read(open(), Limits::SHOWN)), expected);
+    let mut packed = flate2::read::GzEncoder::new(open(), flate2::Compression::fast());
+    let mut bytes = Vec::new();
+    packed.read_to_end(&mut bytes).unwrap();
+    assert_eq!(objects(&record::read(&bytes[..], Limits::SHOWN)), expected);
+    assert_eq!(report_of(&folder.join("part-0.tfrecord")).structures[0].samples, Some(64));
 }
 
 /// The checksum of records, bit by bit.
