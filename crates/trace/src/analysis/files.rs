@@ -41,6 +41,16 @@ pub struct FileRow {
     pub traced: Option<Box<FileTrace>>,
     /// Targets over which a Lustre file is striped.
     pub stripes: i64,
+    /// What single ranks moved through POSIX, where a record tells it of each.
+    pub by_rank: Option<ByRank>,
+}
+
+/// Bytes that the ranks of a file moved, the least and the most of one.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct ByRank {
+    pub ranks: u32,
+    pub least: u64,
+    pub most: u64,
 }
 
 impl FileRow {
@@ -111,13 +121,23 @@ impl FileTable {
     pub(super) fn add(&mut self, record: &Record, processes: i64) {
         let Some(layer) = Layer::of(record.module) else { return };
         let row = self.row(record.id);
+        let own = Counts::of(layer, record);
+        if layer == Layer::Posix && !record.is_shared() {
+            let moved = own.bytes_read.saturating_add(own.bytes_written).cast_unsigned();
+            let known = row.by_rank.unwrap_or(ByRank { ranks: 0, least: moved, most: moved });
+            row.by_rank = Some(ByRank {
+                ranks: known.ranks.saturating_add(1),
+                least: known.least.min(moved),
+                most: known.most.max(moved),
+            });
+        }
         let counts = match layer {
             Layer::Posix => row.posix.get_or_insert_default(),
             Layer::MpiIo => row.mpi_io.get_or_insert_default(),
             Layer::Stdio => row.stdio.get_or_insert_default(),
             Layer::Dfs => row.dfs.get_or_insert_default(),
         };
-        counts.extend(&Counts::of(layer, record));
+        counts.extend(&own);
         counts.shared |= record.is_shared();
         counts.processes = counts.processes.saturating_add(if record.is_shared() { processes.max(1) } else { 1 });
     }

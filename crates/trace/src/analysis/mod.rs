@@ -18,7 +18,7 @@ mod totals;
 mod traced;
 
 pub use coverage::Coverage;
-pub use files::{Counts, FileRow, FileTable};
+pub use files::{ByRank, Counts, FileRow, FileTable};
 pub use histogram::{Latencies, Lengths, Sizes};
 pub use job::{Analysis, IoTime, Options};
 pub use kind::{Format, Role};

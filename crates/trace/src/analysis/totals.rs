@@ -34,7 +34,8 @@ pub struct Totals {
     pub shared_small_writes: u64,
     /// Seconds in them, over all ranks.
     pub shared_time: f64,
-    /// The shared POSIX file whose slowest and fastest rank moved the most different amounts.
+    /// The POSIX file of which ranks moved the most different amounts: the slowest and the fastest of a shared record, or
+    /// those that moved most and least where each rank has one.
     pub uneven: Option<Uneven>,
     pub uneven_name: Option<String>,
 }
@@ -43,8 +44,14 @@ pub struct Totals {
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Uneven {
     pub file: u64,
-    pub slowest: u64,
-    pub fastest: u64,
+    pub most: u64,
+    pub least: u64,
+}
+
+impl Uneven {
+    pub(crate) fn apart(&self) -> u64 {
+        self.most.abs_diff(self.least)
+    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
@@ -79,8 +86,8 @@ impl Totals {
             let time = |index: usize| Some(float(index)).filter(|time| *time > 0.0).unwrap_or(0.0);
             self.shared_time += time(posix::F_READ_TIME) + time(posix::F_WRITE_TIME);
             let (slow, fast) = (integer(posix::SLOWEST_RANK_BYTES), integer(posix::FASTEST_RANK_BYTES));
-            if slow.abs_diff(fast) > self.uneven.map_or(0, |known| known.slowest.abs_diff(known.fastest)) {
-                self.uneven = Some(Uneven { file: record.id, slowest: slow, fastest: fast });
+            if slow.abs_diff(fast) > self.uneven.as_ref().map_or(0, Uneven::apart) {
+                self.uneven = Some(Uneven { file: record.id, most: slow.max(fast), least: slow.min(fast) });
             }
             let (slowest, fastest) = (float(posix::F_SLOWEST_RANK_TIME), float(posix::F_FASTEST_RANK_TIME));
             let rank = record.integers.get(posix::SLOWEST_RANK).copied().unwrap_or(-1);

@@ -83,20 +83,15 @@ pub(super) fn uneven_bytes(report: &Report) -> Option<Finding> {
     let uneven = report.totals.uneven.filter(|_| report.job.processes >= 2)?;
     let name = report.totals.uneven_name.clone();
     // With many ranks one of them is a small part of the whole: the two are compared with each other.
-    let most = uneven.slowest.max(uneven.fastest);
-    let apart = uneven.slowest.abs_diff(uneven.fastest) as f64 / most.max(1) as f64;
-    (apart > 0.3 && most >= WORTH.cast_unsigned()).then(|| {
+    let apart = uneven.apart() as f64 / uneven.most.max(1) as f64;
+    (apart > 0.3 && uneven.most >= WORTH.cast_unsigned()).then(|| {
         Finding::new(
             "IO31",
             Severity::Note,
             "ranks move very different amounts of a file that they share",
             "who moves most is waited for, unless the others have other work meanwhile",
         )
-        .because(format!(
-            "{} by the slowest rank and {} by the fastest",
-            bytes(uneven.slowest as f64),
-            bytes(uneven.fastest as f64)
-        ))
+        .because(format!("one rank moved {}, another {}", bytes(uneven.most as f64), bytes(uneven.least as f64)))
         .by(&["give all ranks the same share", "let one rank of each node move the bytes: cb_nodes of MPI-IO"])
         .on(name.into_iter().collect())
     })

@@ -8,12 +8,13 @@ mod layers;
 mod samples;
 mod tables;
 
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use serde::Serialize;
 
-use crate::analysis::{Analysis, Counts, IoTime, Layer, Options, Requests, Role, Totals};
+use crate::analysis::{Analysis, Counts, IoTime, Layer, Options, Requests, Role, Totals, Uneven};
 use crate::collect;
 use crate::darshan::JobSet;
 use crate::find::{self, Finding};
@@ -214,7 +215,7 @@ impl Report {
                 .collect(),
             files_in_order: tables.order,
             checkpoints: bursts(analysis),
-            totals: Totals { uneven_name: uneven_name(analysis), ..analysis.totals.clone() },
+            totals: totals(analysis),
             findings: Vec::new(),
             requests: analysis.requests.take().map(|held| drawn(held, analysis)),
             ranks_over_time: HeatMap::of_ranks(&analysis.timeline, wanted.part.bin.is_some()),
@@ -234,8 +235,15 @@ impl Report {
     }
 }
 
-fn uneven_name(analysis: &Analysis) -> Option<String> {
-    analysis.files.rows.get(&analysis.totals.uneven?.file)?.name.clone()
+fn totals(analysis: &Analysis) -> Totals {
+    let of_ranks = analysis.files.rows.iter().filter_map(|(file, row)| {
+        let ranks = row.by_rank.filter(|ranks| ranks.ranks > 1)?;
+        Some(Uneven { file: *file, most: ranks.most, least: ranks.least })
+    });
+    // Of equals the one with the smallest number, in whatever order they come.
+    let uneven = analysis.totals.uneven.into_iter().chain(of_ranks).max_by_key(|it| (it.apart(), Reverse(it.file)));
+    let name = uneven.and_then(|uneven| analysis.files.rows.get(&uneven.file)?.name.clone());
+    Totals { uneven, uneven_name: name, ..analysis.totals.clone() }
 }
 
 fn drawn(held: Requests, analysis: &Analysis) -> Drawn {

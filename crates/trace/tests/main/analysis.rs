@@ -4,8 +4,9 @@ use std::io::Write;
 use std::path::Path;
 
 use serde_json::Value;
-use tulpar_trace::analysis::{Analysis, Category, Layer, Sizes};
+use tulpar_trace::analysis::{Analysis, ByRank, Category, Layer, Sizes};
 use tulpar_trace::darshan::JobSet;
+use tulpar_trace::darshan::counters::posix;
 
 use crate::darshan_fixtures::PRE_RELEASE;
 use crate::generator::Recipe;
@@ -240,6 +241,21 @@ fn a_small_log_of_many_ranks_and_files_takes_little_memory() {
     // Nothing is lost in the sums, and what is not apart is named.
     assert_eq!(analysis.bytes().0, 120_000);
     assert!(analysis.damage.iter().any(|damage| damage.part.contains("files of")), "{:?}", analysis.damage);
+}
+
+#[test]
+fn what_ranks_moved_of_a_file_is_known_where_each_has_a_record() {
+    let mut recipe = Recipe::new("3.41");
+    let record = |rank: i64, read: i64| {
+        let mut integers = [0; 69];
+        integers[posix::BYTES_READ] = read;
+        [recipe.words(&[7, rank]), recipe.words(&integers), recipe.floats(&[0.0; 17])].concat()
+    };
+    let records = [record(0, 64 << 20), record(1, 1 << 20), record(2, 48 << 20)].concat();
+    recipe.modules = vec![(1, 4, records)];
+    let file = written(&recipe);
+    let row = analyse(file.path()).files.rows[&7].clone();
+    assert_eq!(row.by_rank, Some(ByRank { ranks: 3, least: 1 << 20, most: 64 << 20 }));
 }
 
 #[test]

@@ -430,9 +430,9 @@ fn shared_files_in_small_or_uneven_pieces_are_found() {
         report
     };
     told("IO30", Severity::High, small(19_000), small(900));
-    let uneven = |fastest: u64| {
+    let uneven = |least: u64| {
         let mut report = quiet();
-        report.totals.uneven = Some(Uneven { file: 7, slowest: 1 << 30, fastest });
+        report.totals.uneven = Some(Uneven { file: 7, most: 1 << 30, least });
         report
     };
     told("IO31", Severity::Note, uneven(1 << 20), uneven((1 << 30) - 5));
