@@ -35,7 +35,9 @@ mod main {
     mod searching;
     mod simulate;
     mod streaming;
+    mod studied;
     mod together;
+    mod tracked;
     mod truth;
     mod tuning;
     mod watching;
