@@ -4,9 +4,10 @@ use std::io::Write;
 use std::path::Path;
 
 use serde_json::Value;
-use tulpar_trace::analysis::{Analysis, ByRank, Category, Layer, Sizes};
+use tulpar_trace::analysis::{Analysis, ByRank, Category, Layer, Sizes, Uneven};
 use tulpar_trace::darshan::JobSet;
 use tulpar_trace::darshan::counters::posix;
+use tulpar_trace::report::{Report, Wanted};
 
 use crate::darshan_fixtures::PRE_RELEASE;
 use crate::generator::Recipe;
@@ -256,6 +257,9 @@ fn what_ranks_moved_of_a_file_is_known_where_each_has_a_record() {
     let file = written(&recipe);
     let row = analyse(file.path()).files.rows[&7].clone();
     assert_eq!(row.by_rank, Some(ByRank { ranks: 3, least: 1 << 20, most: 64 << 20 }));
+    let report = Report::of(&JobSet::one(file.path()).unwrap(), &Wanted::default()).unwrap();
+    assert_eq!(report.totals.uneven, Some(Uneven { file: 7, most: 64 << 20, least: 1 << 20 }));
+    assert_eq!(report.totals.uneven_name.as_deref(), Some("/data/train/part-0.tfrecord"));
 }
 
 #[test]
