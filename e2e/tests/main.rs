@@ -9,6 +9,7 @@ mod main {
     mod dry_run;
     mod event_log;
     mod executor_text;
+    mod far;
     mod handing_over;
     mod harness;
     mod recorded;

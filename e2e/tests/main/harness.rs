@@ -279,7 +279,7 @@ pub(crate) fn until(what: &str, mut is_so: impl FnMut() -> bool) {
 }
 
 /// The program that is tested: TULPAR_BIN, or what `cargo build` left beside this test.
-fn tulpar() -> Option<PathBuf> {
+pub(crate) fn tulpar() -> Option<PathBuf> {
     named("TULPAR_BIN").or_else(|| Some(target()?.join("debug/tulpar")).filter(|path| path.exists()))
 }
 
