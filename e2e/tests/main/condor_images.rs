@@ -4,19 +4,20 @@
 use crate::main::condor_runs::{logged, served_to_a_node_that_keeps};
 use crate::main::harness::{Pool, Project, skipped, until};
 
-/// A folder with `tiny.sif`: nothing but a shell and what it needs, made where it will run.
+/// A folder with `tiny.sif`: nothing but shells and what they need, made where it will run.
 pub(crate) fn boxed<'a>(pool: &'a Pool, name: &str) -> Option<Project<'a>> {
     let project = pool.project(name);
     if project.run(&["sh", "-c", "command -v apptainer"]).code != Some(0) {
-        skipped("this pool has no Apptainer: `e2e/condor --suite sid up` has");
+        skipped("this pool has no Apptainer: those that `--suite sid` starts have");
         return None;
     }
     let made = project.run(&[
         "sh",
         "-c",
-        "mkdir -p box/bin box/usr box/etc box/tmp box/proc box/dev && cp -r /usr/bin/dash box/bin/sh && \
-         cp --parents $(ldd /usr/bin/dash | grep -o '/[^ ]*') box/ && echo boxed > box/etc/kind && \
-         ln -s bin box/usr/bin 2>/dev/null; apptainer -q build tiny.sif box",
+        "mkdir -p box/bin box/usr box/etc box/tmp box/proc box/dev && cp /usr/bin/dash box/bin/sh && \
+         cp /usr/bin/bash box/bin/bash && \
+         cp --parents $(ldd /usr/bin/dash /usr/bin/bash | grep -o '/[^ :]*\\.so[^ :]*' | sort -u) box/ && \
+         echo boxed > box/etc/kind && ln -s bin box/usr/bin 2>/dev/null; apptainer -q build tiny.sif box",
     ]);
     assert_eq!(made.code, Some(0), "{made:?}");
     Some(project)

@@ -46,7 +46,7 @@ fn a_job_that_loses_its_connection_for_ever_is_held_with_the_reason() {
 }
 
 /// Kills the starter above the newest process of these words, as a node does that runs out of memory.
-const KILL_STARTER: &str = "p=$(pgrep -n -x -f \"$0\") || exit 0
+pub(crate) const KILL_STARTER: &str = "p=$(pgrep -n -x -f \"$0\") || exit 0
 while [ \"$p\" -gt 1 ] && [ \"$(cat /proc/$p/comm)\" != condor_starter ]; do p=$(awk '/^PPid/ {print $2}' /proc/$p/status); done
 [ \"$p\" -gt 1 ] && kill -KILL \"$p\"";
 
