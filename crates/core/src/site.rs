@@ -90,6 +90,7 @@ impl Site {
             name: format!("pilot-{number:0width$}"),
             capacity: capacity.clone(),
             kind: NodeKind::Pilot,
+            folder: None,
         };
         Site { nodes: (1..=count).map(pilot).collect(), pilot_time: time, ..self.clone() }
     }
@@ -107,7 +108,7 @@ impl Site {
             disk: Bytes(most(|capacity| capacity.disk.0).unwrap_or(u64::MAX)),
             ..Capacity::default()
         };
-        let node = Node { name: self.name.clone(), capacity, kind: NodeKind::Queue(queue.at_most) };
+        let node = Node { name: self.name.clone(), capacity, kind: NodeKind::Queue(queue.at_most), folder: None };
         Site { nodes: vec![node], ..self.clone() }
     }
 
@@ -122,6 +123,9 @@ pub struct Node {
     pub capacity: Capacity,
     #[serde(default, skip_serializing_if = "NodeKind::is_fixed")]
     pub kind: NodeKind,
+    /// The folder that its tasks run in and that it keeps what it fetched in, where it is played with one of its own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub folder: Option<String>,
 }
 
 /// What a node is to the scheduler.
@@ -145,7 +149,7 @@ impl NodeKind {
 
 impl Node {
     pub fn new(name: String, capacity: Capacity) -> Self {
-        Self { name, capacity, kind: NodeKind::Fixed }
+        Self { name, capacity, kind: NodeKind::Fixed, folder: None }
     }
 }
 

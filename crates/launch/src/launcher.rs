@@ -68,6 +68,11 @@ impl Shared {
         Shower { project: &self.folders.project, objects: self.objects.folder(), work, links: &self.links }
     }
 
+    /// The folder of the node that a job was given to, where that node is played with one.
+    pub(crate) fn node_folder(&self, spec: &JobSpec) -> Option<&Path> {
+        self.options.node_folders.get(&spec.node).map(PathBuf::as_path)
+    }
+
     /// Wakes the watching thread when it would sleep past this.
     pub(crate) fn wake_before(&self, table: &Table, at: Instant) {
         if table.sleeps_until.is_some_and(|until| at < until) {
@@ -116,6 +121,9 @@ impl Launcher {
             checkpoints: std::path::absolute(&folders.checkpoints)?,
         };
         std::fs::create_dir_all(&folders.attempts)?;
+        for folder in options.node_folders.values_mut() {
+            *folder = std::path::absolute(&*folder)?;
+        }
         if !options.inside {
             container::remove_leftovers(&folders.attempts, Owner::run(&options.run));
         }

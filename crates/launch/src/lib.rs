@@ -43,10 +43,12 @@ pub use environment::travels;
 pub use guard::{guard_main, kill_leftovers};
 pub use launcher::Launcher;
 pub use objects::Depot;
+pub use sandbox::remove_from_nodes;
 pub use script::{script_main, staging_secrets, uses_containers};
 pub use signals::StopSignals;
 pub use worker::{WorkerError, worker_main};
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
 use tulpar_core::ids::AttemptId;
@@ -94,6 +96,8 @@ pub struct Options {
     pub around: Vec<String>,
     /// Inside a job: processes carry the mark of that job and write into its streams.
     pub inside: bool,
+    /// Nodes that are played with a folder of their own, by name: their attempts run there, and what they fetch once stays there.
+    pub node_folders: BTreeMap<String, PathBuf>,
     /// What is recorded of reads and writes is moved here, for a log of all tasks; without, each task has its log.
     pub recordings: Option<PathBuf>,
     /// Outputs survive a power cut before they are reported. A worker goes without: whoever gets them makes them durable.
@@ -122,6 +126,7 @@ impl Options {
             script: None,
             around: Vec::new(),
             inside: false,
+            node_folders: BTreeMap::new(),
             recordings: None,
             durable: true,
             records: None,

@@ -42,7 +42,7 @@ pub(crate) fn prepare(shared: &Shared, spec: Box<JobSpec>) {
         Ok(running) => register(shared, running, serial),
         Err((spec, refusal)) => {
             // Nothing ran there, so there is nothing to look at.
-            sandbox::remove_tree(&sandbox::folder_of(&shared.folders.attempts, spec.attempt));
+            sandbox::remove_attempt(&sandbox::folder_of(&shared.folders.attempts, spec.attempt));
             finish::report_unstarted(shared, &spec, Ending::Refused(refusal.to_string()));
         }
     }
@@ -148,7 +148,8 @@ fn try_start(shared: &Shared, spec: &JobSpec, serial: u32) -> Result<Started, Re
     if let Some(checkpoints) = &checkpoints {
         checkpoints.rescue(spec.attempt.n).map_err(Refusal::Checkpoint)?;
     }
-    let sandbox = shared.sandboxes.make(spec.attempt).map_err(Refusal::sandbox("making its folder"))?;
+    let node = shared.node_folder(spec);
+    let sandbox = shared.sandboxes.make(spec.attempt, node).map_err(Refusal::sandbox("making its folder"))?;
     let work = sandbox.folder.join("work");
     if let Some(checkpoints) = &checkpoints {
         checkpoints.restore(&work).map_err(Refusal::Checkpoint)?;
@@ -193,7 +194,7 @@ fn try_start(shared: &Shared, spec: &JobSpec, serial: u32) -> Result<Started, Re
 
 /// The folder for the attempts of what a job runs that is more than a command.
 pub(crate) fn inside(shared: &Shared, job: JobId) -> PathBuf {
-    shared.folders.attempts.join("inside").join((job.0 / 1000).to_string()).join(job.0.to_string())
+    shared.folders.attempts.join(sandbox::INSIDE).join((job.0 / 1000).to_string()).join(job.0.to_string())
 }
 
 /// A job that is more than a command becomes a process of this very program, which finds all it needs in its folder.
@@ -204,6 +205,7 @@ fn write_script(shared: &Shared, spec: &JobSpec, work: &Path) -> Result<(), Refu
         objects: shared.folders.objects.clone(),
         checkpoints: shared.folders.checkpoints.clone(),
         attempts: inside(shared, spec.attempt.job),
+        node: shared.node_folder(spec).map(Path::to_owned),
         run: shared.options.run.clone(),
         keep: shared.options.keep_sandboxes.into(),
     };
@@ -245,6 +247,10 @@ fn variables(
             if let Some(value) = (shared.options.secrets)(name) {
                 variables.insert(name.into(), value);
             }
+        }
+        // Nodes that are played on one machine have nothing in common either.
+        if let (Some(kept), Some(_)) = (variables.get_mut(script::NODE_FOLDER), shared.node_folder(spec)) {
+            *kept = Path::new(&kept).join(&spec.node).to_string_lossy().into_owned();
         }
     }
     Ok(variables)

@@ -3,14 +3,17 @@
 //! Making and removing these five costs a third of what starting a process costs, so a folder that an
 //! attempt left as it was made is not removed but renamed for the next one, and its streams stay open meanwhile. Nothing
 //! of the ended attempt can still write there: all its processes are gone before its folder is given back.
+//!
+//! On a node that is played with a folder of its own an attempt is in that folder, and what is here is a link to it. What
+//! is to be kept of it comes here when it has ended.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, ErrorKind};
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt, symlink};
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use tulpar_core::ids::AttemptId;
+use tulpar_core::ids::{AttemptId, Digest};
 use tulpar_core::job::IoRecord;
 
 /// More would only be found by a burst that ended long ago.
@@ -63,6 +66,9 @@ pub(crate) struct Leftover {
     pub(crate) recorded: bool,
 }
 
+/// Below it are the attempts of what a job runs that is more than a command.
+pub(crate) const INSIDE: &str = "inside";
+
 pub(crate) fn folder_of(attempts: &Path, attempt: AttemptId) -> PathBuf {
     attempts.join((attempt.job.0 / 1000).to_string()).join(attempt.to_string())
 }
@@ -72,9 +78,13 @@ impl Sandboxes {
         Self { folder, spare: Mutex::new(Vec::new()), held: AtomicUsize::new(0) }
     }
 
-    /// A folder that exists already is a crashed driver's: the caller takes what it needs out of it first.
-    pub(crate) fn make(&self, attempt: AttemptId) -> io::Result<Sandbox> {
+    /// A folder that exists already is a crashed driver's: the caller takes what it needs out of it first. `node` is the folder
+    /// of the node, where it has one.
+    pub(crate) fn make(&self, attempt: AttemptId, node: Option<&Path>) -> io::Result<Sandbox> {
         let folder = folder_of(&self.folder, attempt);
+        if let Some(node) = node {
+            return self.make_on(node, folder);
+        }
         let streams = loop {
             let spare = self.spare.lock().expect("no panic while held").pop();
             let made = match &spare {
@@ -105,6 +115,20 @@ impl Sandboxes {
         Ok(Sandbox { folder, streams })
     }
 
+    /// The folder is on the node, under a name that no attempt of another run has, and `link` leads to it.
+    fn make_on(&self, node: &Path, link: PathBuf) -> io::Result<Sandbox> {
+        let owner = Digest::of(self.folder.as_os_str().as_encoded_bytes()).hex();
+        let attempt = link.file_name().expect("built with a name").to_string_lossy();
+        let there = node.join(format!("{}-{attempt}", &owner[..12]));
+        remove_attempt(&link);
+        remove_tree(&there);
+        fs::create_dir_all(there.join("work"))?;
+        fs::create_dir_all(link.parent().expect("built with a parent"))?;
+        symlink(&there, &link)?;
+        let streams = Streams::open(&there)?;
+        Ok(Sandbox { folder: link, streams })
+    }
+
     /// Keeps the streams of a running attempt open, if not too many are.
     pub(crate) fn hold(&self, streams: Streams) -> Option<Streams> {
         let before = self.held.fetch_add(1, Ordering::Relaxed);
@@ -125,6 +149,7 @@ impl Sandboxes {
         if streams.is_some() {
             self.held.fetch_sub(1, Ordering::Relaxed);
         }
+        let on_node = on_node(&folder);
         let work = folder.join("work");
         let work_is_empty = is_empty(&work);
         if !work_is_empty && !keep_work {
@@ -137,7 +162,8 @@ impl Sandboxes {
             Some(_) => [true, true],
             None => ["stdout", "stderr"].map(is_silent),
         };
-        if work_is_empty && silent == [true, true] && !(recorded && folder.join(IoRecord::LOG).exists()) {
+        let says_nothing = silent == [true, true] && !(recorded && folder.join(IoRecord::LOG).exists());
+        if work_is_empty && says_nothing && on_node.is_none() {
             let mut spare = self.spare.lock().expect("no panic while held");
             if spare.len() < SPARE {
                 spare.push(Spare { folder, streams });
@@ -151,7 +177,11 @@ impl Sandboxes {
         }
         // Both refuse what is not empty, and that is what is wanted.
         let _ = fs::remove_dir(&work);
-        let _ = fs::remove_dir(&folder);
+        match on_node {
+            None => drop(fs::remove_dir(&folder)),
+            Some(there) if fs::remove_dir(&there).is_ok() => drop(fs::remove_file(&folder)),
+            Some(there) => bring_home(&there, &folder),
+        }
     }
 
     /// Removes the spare folders; they would look like attempts that said nothing.
@@ -162,6 +192,49 @@ impl Sandboxes {
                 let _ = fs::remove_dir(bucket);
             }
         }
+    }
+}
+
+/// Where the folder of an attempt really is, if it is on a node. Other links lead to data: they are never followed.
+fn on_node(folder: &Path) -> Option<PathBuf> {
+    let there = fs::read_link(folder).ok()?;
+    let attempt = folder.file_name()?.to_str()?;
+    let (_, name) = there.file_name()?.to_str()?.split_once('-')?;
+    (name == attempt).then_some(there)
+}
+
+/// Puts the folder into the place of the link to it, in one step. On another disk it stays where it is, and the link leads there.
+fn bring_home(there: &Path, link: &Path) {
+    use rustix::fs::{CWD, RenameFlags, renameat_with};
+    if renameat_with(CWD, there, CWD, link, RenameFlags::EXCHANGE).is_ok() {
+        let _ = fs::remove_file(there);
+    }
+}
+
+/// Removes all that is left of an attempt, wherever it ran.
+pub(crate) fn remove_attempt(folder: &Path) {
+    if let Some(there) = on_node(folder) {
+        remove_tree(&there);
+    }
+    remove_tree(folder);
+}
+
+/// Removes what attempts of this folder left on nodes: all that is left when their driver was killed, or their node has
+/// another disk.
+pub fn remove_from_nodes(attempts: &Path) {
+    let below = |folder: &Path| -> Vec<PathBuf> {
+        fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path()).collect()
+    };
+    let is_number = |path: &Path| {
+        let name = path.file_name().unwrap_or_default().as_encoded_bytes();
+        !name.is_empty() && name.iter().all(u8::is_ascii_digit)
+    };
+    for bucket in below(attempts).into_iter().filter(|bucket| is_number(bucket)) {
+        below(&bucket).iter().filter_map(|attempt| on_node(attempt)).for_each(|there| remove_tree(&there));
+    }
+    // Jobs that are more than a command have attempts of their own.
+    for bucket in below(&attempts.join(INSIDE)) {
+        below(&bucket).iter().for_each(|job| remove_from_nodes(job));
     }
 }
 
@@ -226,11 +299,11 @@ mod tests {
     fn streams_that_were_removed_or_put_there_anew_are_opened_again() {
         let folder = tempfile::tempdir().unwrap();
         let sandboxes = Sandboxes::new(folder.path().to_path_buf());
-        let Sandbox { folder: first, streams } = sandboxes.make(FIRST).unwrap();
+        let Sandbox { folder: first, streams } = sandboxes.make(FIRST, None).unwrap();
         fs::remove_file(first.join("stdout")).unwrap();
         fs::write(first.join("stdout"), "").unwrap();
         sandboxes.tidy(Leftover { streams: sandboxes.hold(streams), ..left(&first, false) });
-        let Sandbox { folder: second, mut streams } = sandboxes.make(SECOND).unwrap();
+        let Sandbox { folder: second, mut streams } = sandboxes.make(SECOND, None).unwrap();
         io::Write::write_all(&mut streams.stdout, b"seen").unwrap();
         assert_eq!(fs::read(second.join("stdout")).unwrap(), b"seen");
     }
@@ -239,10 +312,10 @@ mod tests {
     fn an_untouched_folder_is_renamed_for_the_next_attempt_and_gone_at_the_end() {
         let folder = tempfile::tempdir().unwrap();
         let sandboxes = Sandboxes::new(folder.path().to_path_buf());
-        let Sandbox { folder: first, streams } = sandboxes.make(FIRST).unwrap();
+        let Sandbox { folder: first, streams } = sandboxes.make(FIRST, None).unwrap();
         assert!(first.ends_with("1/1234.1"));
         sandboxes.tidy(Leftover { streams: sandboxes.hold(streams), ..left(&first, false) });
-        let Sandbox { folder: second, mut streams } = sandboxes.make(SECOND).unwrap();
+        let Sandbox { folder: second, mut streams } = sandboxes.make(SECOND, None).unwrap();
         assert!(second.ends_with("2/2001.3") && second.join("work").is_dir() && !first.exists());
         io::Write::write_all(&mut streams.stdout, b"mine").unwrap();
         assert_eq!(fs::read(second.join("stdout")).unwrap(), b"mine");
@@ -256,15 +329,58 @@ mod tests {
     fn what_a_task_said_or_left_is_kept_or_removed_as_asked() {
         let folder = tempfile::tempdir().unwrap();
         let sandboxes = Sandboxes::new(folder.path().to_path_buf());
-        let kept = sandboxes.make(FIRST).unwrap().folder;
+        let kept = sandboxes.make(FIRST, None).unwrap().folder;
         fs::write(kept.join("work/x"), "x").unwrap();
         sandboxes.tidy(left(&kept, true));
         assert!(kept.join("work/x").exists() && !kept.join("stdout").exists());
-        let removed = sandboxes.make(SECOND).unwrap().folder;
+        let removed = sandboxes.make(SECOND, None).unwrap().folder;
         fs::write(removed.join("work/x"), "x").unwrap();
         fs::write(removed.join("stderr"), "oh").unwrap();
         sandboxes.tidy(left(&removed, false));
         assert!(removed.join("stderr").exists() && !removed.join("work").exists());
+    }
+
+    #[test]
+    fn an_attempt_on_a_node_is_there_while_it_runs_and_what_is_kept_comes_home() {
+        let folder = tempfile::tempdir().unwrap();
+        let sandboxes = Sandboxes::new(folder.path().join("attempts"));
+        let node = folder.path().join("nodes/a");
+        let on_the_node = || fs::read_dir(&node).unwrap().count();
+        let kept = sandboxes.make(FIRST, Some(&node)).unwrap().folder;
+        assert!(kept.ends_with("attempts/1/1234.1"));
+        assert!(kept.join("work").canonicalize().unwrap().starts_with(node.canonicalize().unwrap()));
+        fs::write(kept.join("work/x"), "x").unwrap();
+        fs::write(kept.join("stdout"), "said").unwrap();
+        assert_eq!(on_the_node(), 1);
+        sandboxes.tidy(left(&kept, true));
+        assert!(!kept.is_symlink() && kept.join("work/x").exists());
+        assert_eq!(fs::read(kept.join("stdout")).unwrap(), b"said");
+        assert_eq!(on_the_node(), 0);
+        let silent = sandboxes.make(SECOND, Some(&node)).unwrap().folder;
+        fs::write(silent.join("work/x"), "x").unwrap();
+        sandboxes.tidy(left(&silent, false));
+        assert!(!silent.is_symlink() && !silent.exists());
+        assert_eq!(on_the_node(), 0);
+    }
+
+    #[test]
+    fn what_a_killed_driver_left_on_nodes_is_removed_and_links_to_data_are_not_followed() {
+        let folder = tempfile::tempdir().unwrap();
+        let attempts = folder.path().join("attempts");
+        let [node, other, data] = ["a", "b", "data"].map(|name| folder.path().join(name));
+        let here = Sandboxes::new(attempts.clone());
+        here.make(FIRST, Some(&node)).unwrap();
+        // The attempt that is made again may be on another node, and is only there.
+        here.make(FIRST, Some(&other)).unwrap();
+        assert_eq!([&node, &other].map(|node| fs::read_dir(node).unwrap().count()), [0, 1]);
+        Sandboxes::new(attempts.join(INSIDE).join("0/7")).make(SECOND, Some(&node)).unwrap();
+        fs::create_dir_all(data.join("x-1.1")).unwrap();
+        for link in ["links/1.1", "1/picture"] {
+            fs::create_dir_all(attempts.join(link).parent().unwrap()).unwrap();
+            symlink(data.join("x-1.1"), attempts.join(link)).unwrap();
+        }
+        remove_from_nodes(&attempts);
+        assert_eq!([&node, &other, &data].map(|folder| fs::read_dir(folder).unwrap().count()), [0, 0, 1]);
     }
 
     #[test]

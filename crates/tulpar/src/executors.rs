@@ -9,7 +9,7 @@ use tulpar_core::catalogue::DataConfiguration;
 use tulpar_core::engine::Engine;
 use tulpar_core::htcondor::pool::Pool;
 use tulpar_core::ids::{AttemptId, NodeId};
-use tulpar_core::site::{NodeKind, Queue, Site, System};
+use tulpar_core::site::{Node, NodeKind, Queue, Site, System};
 use tulpar_exec::both::Both;
 use tulpar_exec::condor::{self, Condor, CondorError};
 use tulpar_exec::executor::{Executor, Observation};
@@ -25,9 +25,14 @@ pub(crate) fn start(
     project: &Project,
     folder: &RunFolder,
     engine: &Engine,
-    options: tulpar_launch::Options,
+    mut options: tulpar_launch::Options,
 ) -> Result<Started, Failure> {
     let site = &engine.plan().site;
+    // Sandboxes that all nodes see are on no node.
+    if !folder.attempts().is_symlink() {
+        let own = |node: &Node| Some((node.name.clone(), project.root().join(node.folder.as_ref()?)));
+        options.node_folders = site.nodes.iter().filter_map(own).collect();
+    }
     if site.nodes.iter().any(|node| node.kind == NodeKind::Pilot) {
         return start_pilots(project, folder, site);
     }

@@ -28,6 +28,7 @@ mod main {
     mod pegasus;
     mod plan;
     mod planned;
+    mod played;
     mod predict;
     mod pretended;
     mod reporting;

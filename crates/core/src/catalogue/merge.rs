@@ -25,6 +25,7 @@ impl Catalogue {
         };
         for site in &mut self.sites {
             site.scratch.iter_mut().chain(&mut site.storage).for_each(|store| rebase(&mut store.path));
+            site.nodes.iter_mut().filter_map(|node| node.folder.as_mut()).for_each(rebase);
         }
         self.replicas.iter_mut().flat_map(|replica| &mut replica.copies).for_each(|copy| rebase(&mut copy.place));
         let places = self.transformations.iter_mut().flat_map(|transformation| &mut transformation.places);

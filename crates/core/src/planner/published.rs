@@ -164,6 +164,7 @@ impl Study {
 pub fn testbed() -> Catalogue {
     let node = |number: u32| Node {
         kind: Default::default(),
+        folder: None,
         name: format!("worker{number}"),
         capacity: Capacity {
             milli_cpus: 24_000,

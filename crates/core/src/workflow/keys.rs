@@ -97,6 +97,7 @@ pub const SITE: &[&str] = &[
     "storage",
     "staging",
     "containers",
+    "node_folders",
     "shared",
     "model",
     "kind",

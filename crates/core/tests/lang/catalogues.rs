@@ -432,3 +432,29 @@ sites:
         ]
     );
 }
+
+#[test]
+fn every_node_that_is_played_may_have_a_folder_of_its_own() {
+    let text = "sites:\n  east: {nodes: 2, cpus: 1, memory: 1 GB, node_folders: disks/}\n  \
+                west: {groups: [{name: big, cpus: 8, memory: 64 GB}, {cpus: 1, memory: 1 GB}], node_folders: /disks}\n  \
+                none: {cpus: 1, memory: 1 GB}\n";
+    let mut world = good(text);
+    world.rebase("above");
+    let folders: Vec<Option<&str>> =
+        world.sites.iter().flat_map(|site| &site.nodes).map(|node| node.folder.as_deref()).collect();
+    let expected = ["above/disks/east-01", "above/disks/east-02", "/disks/big-01", "/disks/west-01"];
+    assert_eq!(folders, expected.map(Some).into_iter().chain([None]).collect::<Vec<_>>());
+}
+
+#[test]
+fn a_place_without_nodes_of_its_own_gives_them_no_folders() {
+    let text = "sites:\n  pool: {kind: htcondor, node_folders: disks}\n  head: {scratch: /s, node_folders: disks}\n";
+    let help = "say `nodes`, `cpus` and `memory` of it; the machines of a pool have disks of their own";
+    assert_eq!(
+        said(text, &read(text).1),
+        [
+            format!("2:40 `node_folders`: the site `pool` says nothing of nodes that are played here ({help})"),
+            format!("3:37 `node_folders`: the site `head` says nothing of nodes that are played here ({help})")
+        ]
+    );
+}

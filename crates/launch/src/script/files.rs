@@ -23,6 +23,8 @@ pub(super) struct Files {
     project: PathBuf,
     objects: PathBuf,
     pool: PathBuf,
+    /// The folder of the node, where it is played with one.
+    pub(super) node: Option<PathBuf>,
     transfers: Transfers,
     pub(super) stopped: Arc<AtomicBool>,
     /// What is to be pulled: where to, from where, how large.
@@ -61,6 +63,7 @@ impl Files {
             project: told.project.clone(),
             objects: told.objects.clone(),
             pool: work.join("pool"),
+            node: told.node.clone(),
             transfers: Transfers::new(options),
             stopped,
             wanted: BTreeMap::new(),

@@ -1,6 +1,7 @@
 //! Images that come with a job: for this job alone, or once for all jobs of the node.
 //!
-//! A node keeps images under their digest in `TULPAR_NODE_CACHE`, else in the user's cache folder. Whoever needs one that
+//! A node keeps images under their digest in `TULPAR_NODE_CACHE`, else in the folder of a node that is played with one, else in
+//! the user's cache folder. Whoever needs one that
 //! is not there takes its lock and pulls it; others wait, and find it. A file gets its name when its content is right,
 //! so that what is under a name can be used without a look at it.
 
@@ -26,7 +27,7 @@ impl Files {
         once: bool,
     ) -> Result<(InputFile, (u64, u64)), ScriptError> {
         let Source::Remote(url) = &file.source else { return Ok((file, (0, 0))) };
-        let Some(folder) = once.then(node_folder).flatten() else {
+        let Some(folder) = once.then(|| self.image_folder()).flatten() else {
             self.with_every_job.insert(self.path_of(&file));
             let mut files = [file];
             self.want(&mut files);
@@ -37,6 +38,12 @@ impl Files {
         let pulled = self.keep_on_node(&to, url.clone(), &file)?;
         file.source = Source::Path(to.to_string_lossy().into_owned());
         Ok((file, pulled))
+    }
+
+    fn image_folder(&self) -> Option<PathBuf> {
+        let own = || self.node.as_ref().map(|node| node.join("images"));
+        let of_user = || Some(PathBuf::from(std::env::var_os("HOME")?).join(".cache/tulpar/images"));
+        node::named().or_else(own).or_else(of_user)
     }
 
     fn keep_on_node(&mut self, to: &Path, url: String, file: &InputFile) -> Result<(u64, u64), ScriptError> {
@@ -95,8 +102,4 @@ fn beside(path: &Path, ending: &str) -> PathBuf {
     name.push(".");
     name.push(ending);
     PathBuf::from(name)
-}
-
-fn node_folder() -> Option<PathBuf> {
-    node::named().or_else(|| Some(PathBuf::from(std::env::var_os("HOME")?).join(".cache/tulpar/images")))
 }

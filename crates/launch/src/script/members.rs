@@ -50,6 +50,7 @@ impl Running {
         options.keep_sandboxes = self.told.keep.into();
         options.secrets = Box::new(move |name| secrets(name));
         options.inside = true;
+        options.node_folders = self.told.node.iter().map(|node| (self.told.spec.node.clone(), node.clone())).collect();
         options.recordings = (self.capture.iter().flatten().next()).map(|recording| recording.folder().to_owned());
         let launcher = Launcher::start(folders, options, move |notice| drop(say.send(notice)))
             .map_err(ScriptError::io("starting the launcher of the job"))?;

@@ -20,6 +20,7 @@ use crate::{Keep, Secrets};
 use files::Files;
 pub(crate) use logins::names as staging_names;
 pub use logins::staging_secrets;
+pub(crate) use node::NODE_FOLDER;
 use serde::{Deserialize, Serialize};
 use std::io;
 use std::path::{Path, PathBuf};
@@ -39,6 +40,9 @@ pub(crate) struct Told {
     pub(crate) checkpoints: PathBuf,
     /// Where its tasks get their sandboxes: the same for every attempt of the job.
     pub(crate) attempts: PathBuf,
+    /// The folder of the node that it runs on, where that node is played with one.
+    #[serde(default)]
+    pub(crate) node: Option<PathBuf>,
     pub(crate) run: String,
     pub(crate) keep: KeepSandboxes,
 }
@@ -207,6 +211,7 @@ impl Running {
         self.report.transfers = std::mem::take(&mut self.files.done);
         // A job that ended well leaves no folder behind: a hundred thousand of them would stay for nothing.
         if ending.is_success() && !matches!(self.told.keep, KeepSandboxes::Always) {
+            crate::sandbox::remove_from_nodes(&self.told.attempts);
             crate::sandbox::remove_tree(&self.told.attempts);
         }
         // Beside what the job says, where the log of a job that is one command is.

@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
 /// The variable that names where contents stay on a node.
-pub(super) const NODE_FOLDER: &str = "TULPAR_NODE_CACHE";
+pub(crate) const NODE_FOLDER: &str = "TULPAR_NODE_CACHE";
 const SMALL: u64 = 64 << 10;
 /// When less than this part of the disk is free nothing more is kept, and what nobody used for a while goes.
 const FREE: u64 = 5;

@@ -250,6 +250,7 @@ fn site(random: &mut ChaCha8Rng) -> Site {
     let nodes = (0..random.random_range(2..5))
         .map(|index| Node {
             kind: Default::default(),
+            folder: None,
             name: format!("node{index}"),
             capacity: Capacity {
                 milli_cpus: 4000,

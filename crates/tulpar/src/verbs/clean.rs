@@ -80,6 +80,7 @@ fn hold(run: &RunFolder) -> Result<Option<Option<File>>, Failure> {
 
 /// Out of sight at once, so that nobody ever sees half a run; then piece by piece.
 fn remove(project: &Project, run: &RunFolder) -> Result<(), Failure> {
+    tulpar_launch::remove_from_nodes(&run.attempts());
     // Sandboxes on a shared file system are elsewhere.
     if let Ok(elsewhere) = fs::read_link(run.attempts()) {
         remove_tree(&elsewhere).map_err(|source| Failure::Write { path: elsewhere.clone(), source })?;

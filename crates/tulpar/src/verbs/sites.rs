@@ -34,6 +34,9 @@ struct SiteView {
     staging: Option<String>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     containers: Vec<String>,
+    /// The folder of the first node, where nodes have some.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    node_folder: Option<String>,
     /// What the whole site has once, in thousandths.
     #[serde(skip_serializing_if = "Named::is_empty")]
     shared: Named,
@@ -111,6 +114,7 @@ fn view(site: &Site, links: &[Link]) -> SiteView {
         storage: site.storage.clone(),
         staging: site.staging.clone(),
         containers: site.containers.clone(),
+        node_folder: site.nodes.first().and_then(|node| node.folder.clone()),
         shared: site.named.clone(),
         model: site.model.clone(),
         links: links
@@ -189,6 +193,7 @@ fn data_of(site: &SiteView) -> Vec<String> {
     if !site.containers.is_empty() {
         lines.push(format!("has the images {}", site.containers.join(", ")));
     }
+    lines.extend(site.node_folder.as_ref().map(|folder| format!("each node has a folder of its own: {folder}")));
     for link in &site.links {
         lines.push(format!("{}/s to {}, {} ms a round trip", Bytes(link.bytes_per_second), link.to, link.latency_ms));
     }

@@ -298,6 +298,27 @@ fn images_are_sent_with_every_job_or_once_a_node_or_not_at_all() {
 }
 
 #[test]
+fn every_node_that_is_played_fetches_its_images_and_keeps_them_in_its_own_folder() {
+    let Some(contained) = Contained::new(THREE) else { return };
+    let catalogue = "sites:\n  played: {nodes: 2, cpus: 1, memory: 1 GB, node_folders: nodes, staging: local}\n";
+    contained.scene.write("catalogue.yaml", catalogue);
+    let mut command = contained.command("run --site played --data nonsharedfs --images once-a-node");
+    command.env_remove("TULPAR_NODE_CACHE");
+    contained.scene.say(command).done();
+    // Two begin at once, on a node each; the third finds the image on whichever is free first.
+    assert_eq!((1..=3).map(|n| contained.pulled(&format!("look[n={n}]"))).sum::<u64>(), 2);
+    for node in ["played-01", "played-02"] {
+        let kept = files_below(&contained.scene.path("nodes").join(node));
+        let images = kept.iter().filter(|file| file.extension().is_none());
+        let archive = std::fs::read(contained.scene.path("tiny.tar")).unwrap();
+        assert_eq!(images.map(|file| std::fs::read(file).unwrap() == archive).collect::<Vec<_>>(), [true], "{kept:?}");
+    }
+    for n in 1..=3 {
+        assert_eq!(contained.scene.read(&format!("results/seen-{n}.txt")), "tiny\n");
+    }
+}
+
+#[test]
 fn a_cluster_gets_the_images_of_all_its_tasks_also_when_they_have_the_same_file_name() {
     let Some(contained) = Contained::new(
         "

@@ -19,9 +19,10 @@ impl Parts {
     pub(super) fn site(&mut self, name: &str, key: Node<'_>, node: Node<'_>) {
         self.sites.insert(name.to_owned());
         let mut site = Site::new(name, Vec::new());
+        let mut folders = None;
         let groups = match node.kind() {
             Kind::Sequence => self.groups(node),
-            _ => self.site_keys(&mut site, node),
+            _ => self.site_keys(&mut site, node, &mut folders),
         };
         let Some(groups) = groups else { return };
         if groups.is_empty() {
@@ -37,6 +38,9 @@ impl Parts {
             let Some(nodes) = site::nodes(&mut self.reader, name, key, &groups) else { return };
             site.nodes = nodes;
         }
+        if let Some(folders) = folders {
+            self.give_folders(&mut site, folders);
+        }
         self.catalogue.sites.push(site);
     }
 
@@ -49,8 +53,31 @@ impl Parts {
         groups.map(|group| Some((group, self.reader.map(group, "a group of nodes")?.collect()))).collect()
     }
 
+    /// A folder for each node, below this one.
+    fn give_folders(&mut self, site: &mut Site, folders: Node<'_>) {
+        if site.nodes.is_empty() || site.queue.is_some() {
+            let message =
+                format!("`node_folders`: the site `{}` says nothing of nodes that are played here", site.name);
+            self.reader.report(
+                Diagnostic::error(CONFLICT, folders.span(), message)
+                    .help("say `nodes`, `cpus` and `memory` of it; the machines of a pool have disks of their own"),
+            );
+            return;
+        }
+        let Some(path) = self.reader.text(folders, "`node_folders`") else { return };
+        let below = path.trim_end_matches('/');
+        for node in &mut site.nodes {
+            node.folder = Some(format!("{below}/{}", node.name));
+        }
+    }
+
     /// Reads what a site says beside its nodes; gives the groups of nodes, none if it has none.
-    fn site_keys<'d>(&mut self, site: &mut Site, node: Node<'d>) -> Option<Vec<Group<'d>>> {
+    fn site_keys<'d>(
+        &mut self,
+        site: &mut Site,
+        node: Node<'d>,
+        folders: &mut Option<Node<'d>>,
+    ) -> Option<Vec<Group<'d>>> {
         let mut own: Vec<(Node<'d>, Node<'d>)> = Vec::new();
         let mut groups = None;
         let mut queue = queue::Written::default();
@@ -66,6 +93,7 @@ impl Parts {
                     let words = self.reader.words(value, "`containers`");
                     site.containers = words.into_iter().map(|(_, text)| text.to_owned()).collect();
                 }
+                "node_folders" => *folders = Some(value),
                 "shared" => {
                     site.named = request::named(&mut self.reader, value, "`shared`");
                     site.named.retain(|_, amount| *amount > 0);

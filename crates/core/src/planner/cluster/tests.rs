@@ -375,6 +375,7 @@ proptest! {
     ) {
         let nodes = (0..nodes).map(|node| Node {
             kind: Default::default(),
+            folder: None,
             name: node.to_string(),
             capacity: Capacity { milli_cpus: 2000, memory: Bytes(1000), disk: Bytes(0), gpus: Vec::new(), ..Capacity::default() },
         });

@@ -17,6 +17,7 @@ const FAR: SiteId = SiteId(1);
 fn catalogue(nodes: &[(u32, u32)]) -> Catalogue {
     let node = |(at, (cpus, gpus)): (usize, &(u32, u32))| Node {
         kind: Default::default(),
+        folder: None,
         name: at.to_string(),
         capacity: Capacity {
             milli_cpus: cpus * 1000,

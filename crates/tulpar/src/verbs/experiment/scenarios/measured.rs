@@ -1,5 +1,5 @@
 //! A workflow run for real in each data placement: real files, real transfers through a file server whose latency and
-//! bandwidth are set, on this machine playing several nodes, each task in a folder of its own, or on a pool.
+//! bandwidth are set, on this machine playing several nodes, each with a folder of its own, or on a pool.
 //!
 //! Rounds go through all placements in turn, so that a machine that grows slower does not speak against the last one.
 
@@ -319,7 +319,8 @@ fn catalogue_text(url: &str, shared: &Path, arguments: &ScenariosArguments) -> S
         // What nodes of a pool see is the folder of the run.
         Some(kind) => format!("kind: {kind}"),
         None => format!(
-            "groups: [{{nodes: {}, cpus: {}, memory: 64 GB}}]\n    scratch: {{path: {shared}, shared: true}}",
+            "groups: [{{nodes: {}, cpus: {}, memory: 64 GB}}]\n    node_folders: nodes\n    \
+             scratch: {{path: {shared}, shared: true}}",
             arguments.nodes, arguments.cpus
         ),
     };
