@@ -10,6 +10,7 @@ mod endings;
 mod follow;
 mod listen;
 mod recover;
+mod room;
 mod submit;
 mod supply;
 mod table;

@@ -77,7 +77,7 @@ impl Follower {
                         self.is_back();
                         self.take_rows(generation, &rows);
                     }
-                    Err(Failure::Later(text) | Failure::Never(text)) => self.is_away(text),
+                    Err(failure) => self.is_away(failure.text()),
                 }
             }
             Answer::Finals(rows, no_database) => {
@@ -85,7 +85,7 @@ impl Follower {
                 self.note_database(no_database);
                 match rows {
                     Ok(rows) => self.take_finals(&rows),
-                    Err(Failure::Later(text) | Failure::Never(text)) => self.is_away(text),
+                    Err(failure) => self.is_away(failure.text()),
                 }
             }
             Answer::Named(names, rows) => {
@@ -96,8 +96,8 @@ impl Follower {
             }
             Answer::Cancelled(result) => {
                 let cancelled = self.cancelling.take().unwrap_or_default();
-                if let Err(Failure::Later(text) | Failure::Never(text)) = result {
-                    self.is_away(text);
+                if let Err(failure) = result {
+                    self.is_away(failure.text());
                     self.next_cancel = Instant::now() + ASK;
                     for (array, tasks) in cancelled {
                         self.to_cancel.entry(array).or_default().extend(tasks);
@@ -128,7 +128,8 @@ impl Follower {
     fn note_database(&mut self, failure: Option<Failure>) {
         match failure {
             None => self.database_away = None,
-            Some(Failure::Later(text) | Failure::Never(text)) if self.database_away.is_none() => {
+            Some(failure) if self.database_away.is_none() => {
+                let text = failure.text();
                 self.database_away = Some(Instant::now());
                 self.warn(format!(
                     "sacct does not answer ({text}); how jobs ended that Slurm has forgotten is asked again"

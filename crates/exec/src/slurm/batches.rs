@@ -134,6 +134,12 @@ impl Batches {
         }
     }
 
+    /// Slurm did not take it, and its attempts go into other batches. Without its items a late array could start nothing.
+    pub(crate) fn take_back(&self, batch: u32) {
+        self.close(batch);
+        let _ = fs::remove_file(self.file(batch, "sh"));
+    }
+
     /// All batches of earlier drivers.
     pub(crate) fn earlier(&self) -> io::Result<BTreeMap<u32, Found>> {
         let mut found = BTreeMap::new();

@@ -4,6 +4,7 @@
 use super::Command;
 use super::ask::{ASK, Answer, Ask, answer_all};
 use super::batches::Batches;
+use super::room::{Class, Room};
 use super::submit::{self, Group, Refused, Submitted, Submitter};
 use super::table::{Batch, Stage, Task};
 use super::watching::Watching;
@@ -51,6 +52,11 @@ pub(crate) struct Follower {
     pub(super) closing: Arc<AtomicBool>,
     /// Not given to the submitter yet: it is busy, and what comes together goes together.
     pub(super) waiting: Vec<JobSpec>,
+    /// Slurm did not take them, because it had too many jobs.
+    pub(super) returned: Vec<JobSpec>,
+    /// Where it does not take all.
+    pub(super) rooms: BTreeMap<Class, Room>,
+    pub(super) told_full: bool,
     pub(super) submitting: usize,
     pub(super) table: BTreeMap<u32, Batch>,
     pub(super) arrays: HashMap<u64, u32>,
@@ -122,6 +128,9 @@ impl Follower {
             answers,
             closing,
             waiting: Vec::new(),
+            returned: Vec::new(),
+            rooms: BTreeMap::new(),
+            told_full: false,
             submitting: 0,
             table: BTreeMap::new(),
             arrays: HashMap::new(),
@@ -153,7 +162,7 @@ impl Follower {
     pub(crate) fn run(mut self, commands: &Receiver<Command>) {
         let mut closed: Option<Instant> = None;
         loop {
-            let idle = self.table.is_empty() && !self.has_earlier && closed.is_none();
+            let idle = self.table.is_empty() && self.waiting.is_empty() && !self.has_earlier && closed.is_none();
             let tick = if idle { never() } else { after(LOOK) };
             select! {
                 recv(commands) -> command => match command {
@@ -214,7 +223,11 @@ impl Follower {
 
     /// Gives what waits to the submitter, as soon as that has nothing else to do.
     fn submit(&mut self) {
-        if self.submitting > 0 || self.waiting.is_empty() {
+        if self.submitting > 0 {
+            return;
+        }
+        self.waiting.splice(0..0, self.returned.drain(..));
+        if self.waiting.is_empty() {
             return;
         }
         let mut good = Vec::with_capacity(self.waiting.len());
@@ -224,9 +237,12 @@ impl Follower {
                 None => good.push(spec),
             }
         }
-        let (queue, batches) = (&self.queue, &mut self.batches);
-        let most = self.cluster.configuration.array_size.saturating_sub(1).max(1) as usize;
-        for group in submit::group(good, most, |request| lines(queue, request), || batches.take_number()) {
+        let mut batches = self.batches.clone();
+        let (queue, number) = (&self.queue, || batches.take_number());
+        let (groups, rest) = submit::group(good, |class| self.room(class), |request| lines(queue, request), number);
+        self.batches = batches;
+        self.waiting = rest;
+        for group in groups {
             let new = |spec: &JobSpec| Task::new(spec.attempt, spec.checkpoint.is_some());
             let tasks: Vec<Task> = group.specs.iter().map(new).collect();
             for (task, index) in tasks.iter().zip(1..) {
@@ -252,18 +268,20 @@ impl Follower {
 
     fn take_submitted(&mut self, submitted: Submitted) {
         self.submitting -= 1;
-        let number = submitted.batch;
+        let number = submitted.group.batch;
         match submitted.outcome {
             Ok(array) => {
+                self.took(&submitted.group.class());
                 self.confirm(number, array);
                 let Some(batch) = self.table.get(&number) else { return };
                 let marked = |task: &&Task| task.cancelled.is_some() && task.stage != Stage::Over;
                 let cancelled: Vec<AttemptId> = batch.tasks.iter().filter(marked).map(|task| task.attempt).collect();
                 self.scancel(&cancelled);
             }
+            Err(Refused::Full(text)) => self.take_back(submitted.group, &text),
             Err(refused) => {
                 let (ending, words) = match refused {
-                    Refused::Never(text) => (Ending::Refused(text), String::new()),
+                    Refused::Never(text) | Refused::Full(text) => (Ending::Refused(text), String::new()),
                     Refused::GivenUp(text) => {
                         let _ = self.batches.void(number);
                         (Ending::NodeLost, text)
@@ -305,7 +323,8 @@ impl Follower {
                 }
             }
         }
-        let all = std::mem::take(&mut self.waiting);
+        let mut all = std::mem::take(&mut self.returned);
+        all.append(&mut self.waiting);
         let (gone, kept): (Vec<JobSpec>, _) = all.into_iter().partition(|spec| unsent.contains(&spec.attempt));
         self.waiting = kept;
         for spec in gone {
@@ -328,6 +347,7 @@ impl Follower {
         self.closed_at = self.generation;
         self.closing.store(true, Ordering::Relaxed);
         self.waiting.clear();
+        self.returned.clear();
         let live: Vec<AttemptId> = self.where_is.keys().copied().collect();
         self.cancel(&live, &Ending::Cancelled);
         self.hurry(Duration::ZERO);

@@ -4,6 +4,7 @@
 //! knows which name to look for. When `sbatch` fails without saying what the controller did, the name is looked for too.
 
 use super::batches::Batches;
+use super::room::Class;
 use super::tools::{self, Failure};
 use super::{PATIENCE, follow};
 use crate::driver::crash_point;
@@ -19,7 +20,7 @@ use tulpar_core::resources::Request;
 use tulpar_core::slurm::cluster::Cluster;
 use tulpar_core::slurm::script;
 
-const AGAIN: Duration = Duration::from_secs(3);
+pub(crate) const AGAIN: Duration = Duration::from_secs(3);
 
 /// Attempts that ask for the same.
 pub(crate) struct Group {
@@ -30,8 +31,18 @@ pub(crate) struct Group {
     pub(crate) lines: Vec<(String, String)>,
 }
 
+impl Group {
+    pub(crate) fn class(&self) -> Class {
+        (self.request.clone(), self.grace)
+    }
+
+    pub(crate) fn class_of(spec: &JobSpec) -> Class {
+        (follow::request_of(spec), follow::grace_of(spec))
+    }
+}
+
 pub(crate) struct Submitted {
-    pub(crate) batch: u32,
+    pub(crate) group: Group,
     pub(crate) outcome: Result<u64, Refused>,
 }
 
@@ -39,6 +50,8 @@ pub(crate) struct Submitted {
 pub(crate) enum Refused {
     /// Slurm, or we, will never take it.
     Never(String),
+    /// There are too many jobs; a smaller array may be taken.
+    Full(String),
     /// Slurm was away for too long, or the executor is being closed; the batch may not run any more.
     GivenUp(String),
 }
@@ -55,7 +68,7 @@ impl Submitter {
     pub(crate) fn run(self, groups: &Receiver<Group>, done: &Sender<Submitted>) {
         for group in groups {
             let outcome = self.submit(&group);
-            if done.send(Submitted { batch: group.batch, outcome }).is_err() {
+            if done.send(Submitted { group, outcome }).is_err() {
                 return;
             }
         }
@@ -126,10 +139,14 @@ impl Submitter {
             match tools::sbatch(script, &group.lines) {
                 Ok(array) => return Ok(array),
                 Err(Failure::Never(text)) => return Err(Refused::Never(format!("Slurm refuses it: {text}"))),
-                Err(Failure::Later(text)) => {
+                Err(failure @ (Failure::Full(_) | Failure::Later(_))) => {
                     if let Some(array) = self.known(group.batch) {
                         return Ok(array);
                     }
+                    let text = match failure {
+                        Failure::Full(text) => return Err(Refused::Full(text)),
+                        Failure::Later(text) | Failure::Never(text) => text,
+                    };
                     if since.elapsed() > PATIENCE || self.closing.load(Ordering::Relaxed) {
                         return Err(Refused::GivenUp(format!("Slurm did not take it in time: {text}")));
                     }
@@ -158,27 +175,31 @@ impl Submitter {
     }
 }
 
-/// Attempts with their requests, in the order in which they were given, as groups that fit into arrays.
+/// Attempts with their requests, in the order in which they were given, as groups that fit into arrays; and those that must
+/// wait. `room` says how many of a class go into one array, and whether only one goes.
 pub(crate) fn group(
     specs: Vec<JobSpec>,
-    most: usize,
+    room: impl Fn(&Class) -> (usize, bool),
     lines: impl Fn(&Request) -> Vec<(String, String)>,
     mut number: impl FnMut() -> u32,
-) -> Vec<Group> {
-    let mut open: std::collections::BTreeMap<(Request, Duration), usize> = std::collections::BTreeMap::new();
+) -> (Vec<Group>, Vec<JobSpec>) {
+    let mut open: std::collections::BTreeMap<Class, usize> = std::collections::BTreeMap::new();
     let mut groups: Vec<Group> = Vec::new();
+    let mut rest = Vec::new();
     for spec in specs {
-        let (request, grace) = (follow::request_of(&spec), follow::grace_of(&spec));
-        let key = (request, grace);
-        match open.get(&key).map(|index| &mut groups[*index]) {
+        let class = Group::class_of(&spec);
+        let (most, only_one) = room(&class);
+        match open.get(&class).map(|index| &mut groups[*index]) {
             Some(group) if group.specs.len() < most => group.specs.push(spec),
+            Some(_) if only_one => rest.push(spec),
+            None if most == 0 => rest.push(spec),
             _ => {
-                let lines = lines(&key.0);
-                let request = key.0.clone();
-                open.insert(key, groups.len());
+                let lines = lines(&class.0);
+                let (request, grace) = class.clone();
+                open.insert(class, groups.len());
                 groups.push(Group { batch: number(), specs: vec![spec], request, grace, lines });
             }
         }
     }
-    groups
+    (groups, rest)
 }

@@ -49,9 +49,7 @@ impl SlurmSupply {
 }
 
 fn away(failure: Failure) -> SupplyError {
-    match failure {
-        Failure::Later(text) | Failure::Never(text) => SupplyError::Site(text),
-    }
+    SupplyError::Site(failure.text())
 }
 
 impl Supply for SlurmSupply {

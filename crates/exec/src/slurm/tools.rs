@@ -1,6 +1,7 @@
 //! Slurm's commands: how they are started and what their failures mean.
 
 use super::SlurmError;
+use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 use tulpar_core::slurm::cluster::Cluster;
@@ -34,12 +35,39 @@ fn command(program: &'static str) -> Command {
 pub(crate) enum Failure {
     /// The controller is away or has too much to do. It may have understood us before it went.
     Later(String),
+    /// There are too many jobs. It has not taken any of these, but fewer may be taken.
+    Full(String),
     /// It will say the same next time.
     Never(String),
 }
 
+impl Failure {
+    pub(crate) fn text(self) -> String {
+        match self {
+            Self::Later(text) | Self::Full(text) | Self::Never(text) => text,
+        }
+    }
+
+    fn new(text: String) -> Self {
+        let has = |parts: &[&str]| parts.iter().any(|part| text.contains(part));
+        // It names the limit before it complains. One that is not about the number of jobs stays in the way.
+        let limits = text.split("; ").filter(|part| part.ends_with("Limit") && !part.contains(' '));
+        match () {
+            () if has(&FULL) && limits.clone().any(|limit| !limit.contains("Submit")) => Self::Never(text),
+            () if has(&FULL) => Self::Full(text),
+            () if has(&PASSING) => Self::Later(text),
+            () => Self::Never(text),
+        }
+    }
+}
+
+/// Parts of messages about too many jobs: of a user, an account or a class of service, and in the whole cluster.
+const FULL: [&str; 3] = ["Job violates accounting/QOS policy", RETRYING, "Resource temporarily unavailable"];
+/// `sbatch` says this and tries again itself, for two minutes: too long to find out how many would be taken.
+const RETRYING: &str = "sleeping and retrying";
+
 /// Parts of messages that pass. The texts are those of `slurm_strerror`, the same since version 2.
-const PASSING: [&str; 14] = [
+const PASSING: [&str; 12] = [
     "Unable to contact slurm controller",
     "Socket timed out",
     "Zero Bytes were transmitted",
@@ -49,8 +77,6 @@ const PASSING: [&str; 14] = [
     "Unexpected message received",
     "standby mode",
     "temporarily unable",
-    "Resource temporarily unavailable",
-    "Job violates accounting/QOS policy",
     "Communication connection failure",
     "communication failure",
     "Protocol authentication error",
@@ -62,10 +88,7 @@ fn outcome(program: &'static str, output: std::io::Result<Output>) -> Result<Str
         Ok(output) => {
             let text = String::from_utf8_lossy(&output.stderr);
             let text = said(&text).unwrap_or_else(|| format!("{program} left with {}", output.status));
-            match PASSING.iter().any(|part| text.contains(part)) {
-                true => Err(Failure::Later(text)),
-                false => Err(Failure::Never(text)),
-            }
+            Err(Failure::new(text))
         }
         Err(error) => Err(Failure::Later(format!("{program} cannot be started: {error}"))),
     }
@@ -95,10 +118,30 @@ pub(crate) fn sbatch(script: &Path, lines: &[(String, String)]) -> Result<u64, F
     if let Some(folder) = script.parent() {
         command.current_dir(folder);
     }
-    let text = outcome("sbatch", command.arg("--parsable").arg(script).output())?;
+    let text = outcome("sbatch", output_unless_retrying(command.arg("--parsable").arg(script)))?;
     // With several clusters their names follow the number.
     let number = text.trim().split(';').next().and_then(|number| number.parse().ok());
     number.ok_or_else(|| Failure::Later(format!("sbatch gave no number but `{}`", text.trim())))
+}
+
+/// Ends the command when it says that it will try again.
+fn output_unless_retrying(command: &mut Command) -> std::io::Result<Output> {
+    let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn()?;
+    let mut said = Vec::new();
+    if let Some(stderr) = child.stderr.take() {
+        let mut lines = BufReader::new(stderr);
+        let mut from = 0;
+        while lines.read_until(b'\n', &mut said)? > 0 {
+            if String::from_utf8_lossy(&said[from..]).contains(RETRYING) {
+                // It sleeps for a second at least before it asks again.
+                child.kill()?;
+                break;
+            }
+            from = said.len();
+        }
+    }
+    let output = child.wait_with_output()?;
+    Ok(Output { stderr: said, ..output })
 }
 
 /// All jobs of this user that are waiting or running and whose names begin so.
@@ -184,7 +227,7 @@ pub(crate) fn cluster() -> Result<Cluster, SlurmError> {
         let output = output.map_err(|source| SlurmError::NotHere { program: "scontrol", source })?;
         match outcome("scontrol", Ok(output)) {
             Ok(text) => texts.push(text),
-            Err(Failure::Later(text) | Failure::Never(text)) => return Err(SlurmError::NoAnswer(text)),
+            Err(failure) => return Err(SlurmError::NoAnswer(failure.text())),
         }
     }
     Ok(Cluster::read(&texts[0], &texts[1], &texts[2]))
@@ -206,5 +249,24 @@ mod tests {
             "slurm_load_jobs error: Invalid job id specified"
         );
         assert_eq!(said("\n"), None);
+    }
+
+    #[test]
+    fn too_many_jobs_are_another_matter_than_a_job_that_is_too_large() {
+        let policy = "Batch job submission failed: Job violates accounting/QOS policy (job submit limit, user's size and/or time limits)";
+        let retrying = "Slurm temporarily unable to accept job, sleeping and retrying.";
+        for text in [
+            policy.to_owned(),
+            retrying.to_owned(),
+            format!("AssocMaxSubmitJobLimit; {policy}"),
+            format!("QOSMaxSubmitJobPerUserLimit; {policy}"),
+            format!("AssocGrpSubmitJobsLimit; {policy}"),
+        ] {
+            assert_eq!(Failure::new(text.clone()), Failure::Full(text));
+        }
+        let large = format!("QOSMaxWallDurationPerJobLimit; {policy}");
+        assert_eq!(Failure::new(large.clone()), Failure::Never(large));
+        let away = "Unable to contact slurm controller (connect failure)".to_owned();
+        assert_eq!(Failure::new(away.clone()), Failure::Later(away));
     }
 }

@@ -353,6 +353,80 @@ fn pilots_take_the_lines_of_a_slurm_site_as_its_jobs_do() {
     assert_eq!(stage.read("cancelled"), "--quiet 5");
 }
 
+/// Takes arrays as long as three jobs are in the queue at most. They end when not even one more is taken, and at the end.
+const THREE_AT_A_TIME: &str = r#"
+end() {
+  while read -r start folder; do
+    mkdir -p "$folder/tulpar-out"; cp report.json "$folder/tulpar-out/"; : > "$start.ended.0"
+  done < ends
+  : > ends; : > live
+}
+size=$(sed -n 's/^#SBATCH --array=1-//p' "$2")
+name=$(sed -n 's/^#SBATCH --job-name=//p' "$2")
+echo $size >> tried; : >> live
+[ $(($(wc -l < live) + size)) -le 3 ] || {
+  [ $size -gt 1 ] || end
+  echo 'sbatch: error: AssocMaxSubmitJobLimit' >&2
+  echo "sbatch: error: Batch job submission failed: Job violates accounting/QOS policy (job submit limit, user's size and/or time limits)" >&2
+  exit 1
+}
+count arrays
+eval "$(sed -n '/^items=/p; /^events=/p; /^prefix=/p' "$2")"
+for task in $(seq $size); do
+  echo "$n|$task|RUNNING|$name|None" >> live
+  echo "$events/$prefix-$task.0 $(sed -n ${task}p "$items")" | tee -a ends >> taken
+done
+echo $n
+[ $(wc -l < taken) -lt 7 ] || end"#;
+
+#[test]
+fn an_array_larger_than_a_user_may_have_jobs_is_submitted_in_parts() {
+    let commands = [SLURM[0], ("sbatch", THREE_AT_A_TIME), ("squeue", "cat live 2> /dev/null"), SLURM[3]];
+    let test = "an_array_larger_than_a_user_may_have_jobs_is_submitted_in_parts";
+    let Some(stage) = stage(test, &commands) else { return };
+    let (mut executor, observations) = stage.slurm();
+    executor.submit((1..=7).map(|job| spec(job, "true")).collect());
+    let heard = hear(&observations, 7);
+    for job in 1..=7 {
+        assert_eq!(report_of(&heard, job).ending, Ending::Exit(0), "{heard:?}");
+    }
+    let words = warnings(&heard);
+    assert!(words.len() == 1 && words[0].contains("AssocMaxSubmitJobLimit"), "{words:?}");
+    assert!(words[0].contains("`at_most` of the site"), "{words:?}");
+    executor.shutdown();
+    let tried: Vec<String> = stage.read("tried").lines().map(str::to_owned).collect();
+    assert_eq!(tried, ["7", "3", "3", "1", "1", "2", "1", "1"], "it halves, waits, and grows again");
+    let taken = stage.read("taken");
+    let mut folders: Vec<&str> = taken.lines().map(|line| line.rsplit('/').next().unwrap()).collect();
+    folders.sort_unstable();
+    assert_eq!(folders, ["1.1", "2.1", "3.1", "4.1", "5.1", "6.1", "7.1"], "each was submitted once");
+}
+
+#[test]
+fn an_sbatch_that_waits_for_room_is_not_waited_for() {
+    // Two minutes each time, for every half of an array.
+    let sbatch = r#"
+case "$(sed -n 's/^#SBATCH --array=1-//p' "$2")" in
+  1) count arrays
+     eval "$(sed -n '/^items=/p; /^events=/p; /^prefix=/p' "$2")"
+     folder=$(cat "$items")
+     mkdir -p "$folder/tulpar-out"; cp report.json "$folder/tulpar-out/"
+     : > "$events/$prefix-1.0.ended.0"
+     echo $n ;;
+  *) echo 'sbatch: error: Slurm temporarily unable to accept job, sleeping and retrying.' >&2
+     exec sleep 1000 ;;
+esac"#;
+    let commands = [SLURM[0], ("sbatch", sbatch), ("squeue", ":"), SLURM[3]];
+    let Some(stage) = stage("an_sbatch_that_waits_for_room_is_not_waited_for", &commands) else { return };
+    let (mut executor, observations) = stage.slurm();
+    executor.submit(vec![spec(1, "true"), spec(2, "true")]);
+    let heard = hear(&observations, 2);
+    assert_eq!(report_of(&heard, 1).ending, Ending::Exit(0), "{heard:?}");
+    assert_eq!(report_of(&heard, 2).ending, Ending::Exit(0), "{heard:?}");
+    assert!(warnings(&heard)[0].contains("(Slurm temporarily unable to accept job, "), "{heard:?}");
+    executor.shutdown();
+}
+
 #[test]
 fn after_a_restart_a_task_without_a_checkpoint_that_met_the_limit_of_the_site_ran_too_long() {
     let test = "after_a_restart_a_task_without_a_checkpoint_that_met_the_limit_of_the_site_ran_too_long";
