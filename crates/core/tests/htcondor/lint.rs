@@ -108,6 +108,11 @@ fn every_rule_about_commands_and_values_finds_its_mistake() {
         ("requirements = Memory > 1000", "5 H030"),
         ("max_retries = 2 # twice", "5 H032"),
         ("transfer_output_files = a, b # both", "5 H032"),
+        ("transfer_input_files = data.csv, osdf:///home/me/.env", "5 H033"),
+        ("transfer_input_files = https://example.org/.netrc", "5 H033"),
+        ("transfer_input_files = file:///home/me/.ssh/id_rsa", "5 H033"),
+        ("transfer_input_files = file:///home/me/.aws/credentials", "5 H033"),
+        ("transfer_input_files = file:///home/me/.kaggle/kaggle.json", "5 H033"),
     ] {
         assert_eq!(with(lines), [expected], "{lines}");
     }
@@ -189,6 +194,96 @@ fn scripts_are_looked_at_too() {
     let sent = GOOD.replace("run.sh", "/bin/bash\ntransfer_executable = false\narguments = own.sh 5");
     assert_eq!(found("job.sub", &format!("{sent}queue\n"), &[("own.sh", "#!/bin/sh\na \\ \n")]), ["own.sh:2 H023"]);
     assert_eq!(job("", "#!/usr/bin/env python3\nx = 'a \\ '\n"), [""; 0]);
+}
+
+#[test]
+fn files_that_only_look_like_secrets_may_be_sent() {
+    let files =
+        "osdf:///x/.env.example, osdf:///x/env, osdf:///x/credentials, osdf:///x/kaggle.csv, osdf:///x/id_rsa.pub";
+    assert_eq!(with(&format!("transfer_input_files = {files}")), [""; 0]);
+}
+
+/// Findings about a script of a job that leaves with 85 and starts again in the same folder.
+fn restarted(script: &str) -> Vec<String> {
+    let more = "transfer_input_files = osdf:///x/train.zip?pack=no, data.csv\ncheckpoint_exit_code = 85\n";
+    let text = format!("{GOOD}{more}transfer_checkpoint_files = a\nqueue\n").replace("run.sh", "own.sh");
+    found("job.sub", &text, &[("own.sh", script)])
+}
+
+#[test]
+fn a_second_start_misses_what_the_first_has_removed() {
+    assert_eq!(restarted("#!/bin/bash\nunzip train.zip\nrm train.zip\npython train.py\n"), ["own.sh:2 H023"]);
+    assert_eq!(restarted("#!/bin/bash\nunzip -q ./train.zip && rm -f train.zip\n"), ["own.sh:2 H023"]);
+    assert_eq!(restarted("#!/bin/bash\npython split.py --from 'data.csv'\nrm data.csv\n"), ["own.sh:2 H023"]);
+    assert_eq!(restarted("#!/bin/bash\nunzip train.zip\npython train.py\n"), ["own.sh:2 H023"]);
+    let text = format!("{GOOD}transfer_input_files = data.csv\nqueue\n").replace("run.sh", "own.sh");
+    let once = "#!/bin/bash\nunzip data.csv\nrm data.csv\n";
+    assert_eq!(found("job.sub", &text, &[("own.sh", once)]), [""; 0], "without checkpoints there is one start");
+}
+
+#[test]
+fn a_script_that_can_start_again_has_no_findings() {
+    for script in [
+        "unzip -n train.zip\npython train.py",
+        "unzip -oq train.zip",
+        "unzip -l train.zip",
+        "[ -d train ] || unzip train.zip",
+        "[ -f train.zip ] && unzip train.zip && rm train.zip",
+        "if [ -f train.zip ]; then\n  unzip train.zip\n  rm train.zip\nfi",
+        "if [ -f train.zip ]; then unzip train.zip; rm train.zip; fi",
+        "if [ -f state.pt ]; then\n  exec python train.py --resume\nfi\nunzip train.zip\nrm train.zip",
+        "unpack() {\n  unzip train.zip\n  rm train.zip\n}\n[ -d train ] || unpack",
+        "rm -rf train\nunzip train.zip",
+        "cd $(mktemp -d)\nunzip ../train.zip",
+        "unzip -n train.zip\npython train.py\nrm -f log.txt",
+        "cp /staging/me/other.zip .\nunzip -o other.zip\nrm other.zip",
+        "curl -o data.csv https://example.org/data.csv\ncat data.csv\nrm -f \"$old\"",
+        "cat <<EOF\nunzip train.zip\nrm train.zip\nEOF",
+        "echo 'unzip train.zip\nrm train.zip'",
+        "# unzip train.zip\n# rm train.zip, it's gone then",
+    ] {
+        assert_eq!(restarted(&format!("#!/bin/bash\n{script}\n")), [""; 0], "{script}");
+    }
+}
+
+#[test]
+fn an_option_at_the_beginning_of_a_line_lacks_the_backslash_before_it() {
+    let job = |script: &str| {
+        let text = format!("{GOOD}queue\n").replace("run.sh", "own.sh");
+        found("job.sub", &text, &[("own.sh", &format!("#!/bin/bash\n{script}\n"))])
+    };
+    assert_eq!(job("python train.py \\\n  --epochs 5\n  --rate 0.1"), ["own.sh:4 H023"]);
+    assert_eq!(job("python train.py\n  -e 5"), ["own.sh:3 H023"]);
+    for script in [
+        "python train.py \\\n  --epochs 5 \\\n  --rate 0.1",
+        "options=(\n  --epochs 5\n  --rate 0.1\n)\npython train.py \"${options[@]}\"",
+        "case \"$1\" in\n  -h | --help) usage ;;\n  --epochs)\n    shift ;;\nesac",
+        "cat > readme <<'EOF'\noptions:\n  --epochs\nEOF",
+        "cat > readme <<-EOF\n\toptions:\n\t--epochs\n\tEOF",
+        "echo \"options:\n  --epochs\"",
+        "x=$(grep \\\n  -e 5 data.csv)",
+        "# it's a comment\n# --epochs",
+        "test ${#x} -gt 3 \\\n  -a 1 = 1",
+        "echo a\\\\\necho b",
+        "python train.py |\n  grep -v warning",
+    ] {
+        assert_eq!(job(script), [""; 0], "{script}");
+    }
+}
+
+#[test]
+fn a_job_without_the_gpu_lab_is_found_beside_one_that_has_it() {
+    let description = |lines: &str| format!("{GOOD}transfer_output_files =\n{lines}\nqueue\n");
+    let lab = description("request_gpus = 1\n+WantGPULab = true");
+    let lost = description("request_gpus = 1");
+    let dag = "JOB A train.sub\nJOB B again.sub\nJOB C again.sub\n";
+    assert_eq!(found("t.dag", dag, &[("train.sub", &lab), ("again.sub", &lost)]), ["again.sub:6 H034"]);
+    assert_eq!(found("t.dag", dag, &[("train.sub", &lost), ("again.sub", &lost)]), [""; 0]);
+    assert_eq!(found("t.dag", dag, &[("train.sub", &lab), ("again.sub", &lab)]), [""; 0]);
+    assert_eq!(found("t.dag", dag, &[("train.sub", &lab), ("again.sub", &description(""))]), [""; 0]);
+    let elsewhere = description("request_gpus = 1\n+WantGPULab = false");
+    assert_eq!(found("t.dag", dag, &[("train.sub", &lab), ("again.sub", &elsewhere)]), [""; 0]);
+    assert_eq!(found("again.sub", &lost, &[]), [""; 0]);
 }
 
 #[test]

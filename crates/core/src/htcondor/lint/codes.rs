@@ -34,6 +34,8 @@ pub const CODES: &[(&str, &str)] = &[
     (OBSOLETE, "a requirement that a request replaces"),
     (DAG, "a DAG that DAGMan would refuse"),
     (COMMENT, "a comment behind a value, which becomes part of the value"),
+    (SECRET_FILE, "a file of secrets that goes with the job"),
+    (SIBLING, "a job without what another of the same DAG says about GPUs"),
 ];
 
 pub(super) const UNKNOWN: &str = "H001";
@@ -68,3 +70,5 @@ pub(super) const LINE: &str = "H029";
 pub(super) const OBSOLETE: &str = "H030";
 pub(super) const DAG: &str = "H031";
 pub(super) const COMMENT: &str = "H032";
+pub(super) const SECRET_FILE: &str = "H033";
+pub(super) const SIBLING: &str = "H034";

@@ -9,6 +9,8 @@ mod files;
 mod rules;
 mod script;
 mod secrets;
+mod shell;
+mod siblings;
 mod statements;
 
 pub use codes::CODES;
@@ -54,9 +56,16 @@ struct Made {
     open: bool,
 }
 
-fn submit(name: &str, text: &str, uses: &[Use], made: Option<&Made>, world: &dyn Surroundings) -> Vec<Linted> {
+/// What a description should know of the DAG around it: what its jobs make, and one that is for the GPU Lab.
+type Around<'a> = (&'a Made, Option<&'a str>);
+
+fn submit(name: &str, text: &str, uses: &[Use], dag: Option<Around<'_>>, world: &dyn Surroundings) -> Vec<Linted> {
     let mut findings = Vec::new();
     let found = Statements::read(text, &mut findings);
+    let made = dag.map(|(made, _)| made);
+    if let Some((_, Some(sibling))) = dag {
+        findings.extend(siblings::check(&found, uses, sibling));
+    }
     rules::check(text, &found, made.is_some(), &mut findings);
     let known_files = made.filter(|made| !made.open).map(|made| &made.files);
     let mut looking =
@@ -84,8 +93,10 @@ fn program(found: &Statements, uses: &[Use], world: &dyn Surroundings) -> Option
         return None;
     }
     let text = world.text(&path).filter(|text| !text.contains('\0'))?;
-    let job = script::Job { restarts: found.get("checkpoint_exit_code").is_some() };
-    let findings = script::check(&text, job);
+    let restarts = found.get("checkpoint_exit_code").is_some();
+    let sent = found.value("transfer_input_files").and_then(|list| known(list, &macros, world)).unwrap_or_default();
+    let sent = statements::files(&sent).map(|file| paths::last(file.split('?').next().unwrap_or(file)).to_owned());
+    let findings = script::check(&text, &script::Job { restarts, sent: sent.collect() });
     (!findings.is_empty()).then(|| Linted { file: path, text: text.into(), findings })
 }
 
@@ -112,6 +123,7 @@ fn dag(name: &str, folder: &str, text: &str, world: &dyn Surroundings) -> Vec<Li
     }
     let mut linted = Vec::new();
     let made = made(&dag, world);
+    let in_lab = in_lab(&dag, name, world);
     let mut order: Vec<(&str, Vec<Use>)> = Vec::new();
     let mut positions: FxHashMap<&str, usize> = FxHashMap::default();
     for node in dag.nodes.iter().filter(|node| !node.noop) {
@@ -126,7 +138,7 @@ fn dag(name: &str, folder: &str, text: &str, world: &dyn Surroundings) -> Vec<Li
             }
             Submit::Inline(inside, place) => {
                 let shift = place.span.start;
-                let mut parts = submit(name, inside, &[used], Some(&made), world);
+                let mut parts = submit(name, inside, &[used], Some((&made, in_lab.as_deref())), world);
                 if place.file.is_none() && !parts.is_empty() {
                     findings.extend(parts.remove(0).findings.into_iter().map(|finding| shifted(finding, shift)));
                 }
@@ -136,7 +148,7 @@ fn dag(name: &str, folder: &str, text: &str, world: &dyn Surroundings) -> Vec<Li
     }
     for (path, uses) in order {
         match world.text(path) {
-            Some(text) => linted.extend(submit(path, &text, &uses, Some(&made), world)),
+            Some(text) => linted.extend(submit(path, &text, &uses, Some((&made, in_lab.as_deref())), world)),
             None => {
                 let node = dag.nodes.iter().find(|node| matches!(&node.submit, Submit::File(file) if file == path));
                 let message = format!("there is no submit description `{path}`");
@@ -146,6 +158,17 @@ fn dag(name: &str, folder: &str, text: &str, world: &dyn Surroundings) -> Vec<Li
     }
     linted.insert(0, Linted { file: name.to_owned(), text: text.into(), findings });
     linted
+}
+
+/// The first description of the DAG that is for the GPU Lab.
+fn in_lab(dag: &Dag, name: &str, world: &dyn Surroundings) -> Option<String> {
+    let mut seen: FxHashSet<&str> = FxHashSet::default();
+    let wants = |text: &str| siblings::wants_lab(&Statements::read(text, &mut Vec::new()));
+    dag.nodes.iter().filter(|node| !node.noop).find_map(|node| match &node.submit {
+        Submit::Inline(text, _) => wants(text).then(|| name.to_owned()),
+        Submit::File(path) if !seen.insert(path) => None,
+        Submit::File(path) => wants(&world.text(path)?).then(|| path.clone()),
+    })
 }
 
 fn own(place: &Place) -> Option<Span> {

@@ -144,6 +144,12 @@ fn value(found: &Assignment, findings: &mut Vec<Diagnostic>) {
                 };
                 findings.push(Diagnostic::error(GLOB, span, message).help(help));
             }
+            let sent = files(text).filter(|_| name == "transfer_input_files");
+            for file in sent.filter(|file| secrets::is_secret_file(file)) {
+                let message = format!("`{file}` keeps secrets, and goes to every machine that runs the job");
+                let help = "send a file that holds the one key that the job needs, that only you can read, and that git ignores";
+                findings.push(Diagnostic::warning(SECRET_FILE, span, message).help(help));
+            }
         }
         "transfer_input_remaps" => {
             let message = "condor_submit does not use `transfer_input_remaps`";
@@ -191,7 +197,8 @@ fn value(found: &Assignment, findings: &mut Vec<Diagnostic>) {
     }
 }
 
-const SEND_A_FILE: &str = "send it as a file that only you can read: `transfer_input_files = .netrc` with mode 0600";
+const SEND_A_FILE: &str =
+    "send it alone in a file that only you can read: `transfer_input_files = key.txt` with mode 0600";
 
 fn one_of(found: &Assignment, values: &[&str], findings: &mut Vec<Diagnostic>) {
     let text = found.value.trim().trim_matches('"').to_ascii_lowercase();

@@ -17,6 +17,35 @@ pub(super) fn is_secret_value(value: &str) -> bool {
     BEGINNINGS.iter().any(|start| value.starts_with(start) && value.len() >= start.len() + 16)
 }
 
+/// Files in which programs keep every secret of their user, not only the one that a job needs.
+const FILES: &[&str] = &[
+    ".netrc",
+    "_netrc",
+    ".git-credentials",
+    ".pypirc",
+    ".pgpass",
+    "kaggle.json",
+    "id_rsa",
+    "id_dsa",
+    "id_ecdsa",
+    "id_ed25519",
+];
+const FOLDERS: &[&str] = &[".ssh", ".aws", ".gnupg", ".kaggle"];
+/// What is written for others to fill in.
+const EXAMPLES: &[&str] = &["example", "sample", "template", "dist"];
+
+/// A path under which secrets are kept by convention.
+pub(super) fn is_secret_file(path: &str) -> bool {
+    let mut parts = path.trim_end_matches('/').rsplit('/');
+    let name = parts.next().unwrap_or_default();
+    let settings = name == ".env"
+        || name.strip_prefix(".env.").is_some_and(|kind| !EXAMPLES.iter().any(|example| kind.ends_with(example)));
+    settings
+        || FILES.contains(&name)
+        || FOLDERS.contains(&name)
+        || (name == "credentials" && parts.next() == Some(".aws"))
+}
+
 /// The word of a command line that names or is a secret.
 pub(super) fn in_arguments(words: &[String]) -> Option<&str> {
     for (at, word) in words.iter().enumerate() {
