@@ -3,7 +3,7 @@
 //! Plain data. Whoever sends it (HTCondor, Slurm, a pilot's connection) is none of its business.
 
 use crate::ids::Digest;
-use crate::job::JobSpec;
+use crate::job::{InputFiles, JobSpec};
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 
@@ -31,6 +31,8 @@ pub const STOP: &str = "tulpar-stop";
 pub const SECRETS: &str = "tulpar-secrets.json";
 /// Inputs that came as one file.
 pub const PACK: &str = "tulpar-pack";
+/// What is what in that file: [`PackedInputs`]. Jobs with the same inputs share both.
+pub const INPUTS: &str = "tulpar-inputs.json";
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Parcel {
@@ -38,15 +40,23 @@ pub struct Parcel {
     pub run: String,
     /// Its inputs are objects, or are pulled by the job itself.
     pub spec: JobSpec,
-    /// Objects that came as one file, in this order; the others lie beside the parcel, named as [`file_name`] says.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub pack: Vec<Packed>,
+    /// Its inputs stand in [`INPUTS`], not here, and came as one file; else they lie beside the parcel, named as [`file_name`]
+    /// says.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub packed: bool,
     /// The folders of the run, where the worker sees them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub shared: Option<SharedFolders>,
     /// A task that saved its state and wants to go on: leave with its exit code, the site starts it again.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub continues: bool,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct PackedInputs {
+    pub inputs: Vec<InputFiles>,
+    /// In the order in which they stand in [`PACK`].
+    pub objects: Vec<Packed>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]

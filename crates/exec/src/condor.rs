@@ -11,7 +11,7 @@ mod work;
 
 pub use describe::{Paths, Shape, describe};
 pub use supply::CondorSupply;
-pub use tools::{CondorError, pool};
+pub use tools::{CondorError, any_machine, pool};
 
 use crate::executor::{Executor, Observation};
 use crate::remote::{Files, Remote};

@@ -30,7 +30,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 use tulpar_core::ids::AttemptId;
 use tulpar_core::job::{Ending, JobSpec};
-use tulpar_core::resources::Capacity;
+use tulpar_core::resources::{Capacity, USUAL_GRACE};
 use tulpar_launch::pilot::channel::Key;
 use tulpar_launch::pilot::message::Message;
 
@@ -73,6 +73,10 @@ pub struct Options {
     pub beat: Duration,
     /// How long a pilot job may stay.
     pub wall: Option<Duration>,
+    /// What tasks get at most to save their state.
+    pub grace: Duration,
+    /// There are tasks that run in containers.
+    pub starts_containers: bool,
     /// Where pilots come from; `None`: somebody else starts them.
     pub supply: Option<Box<dyn Supply>>,
 }
@@ -85,6 +89,8 @@ impl Default for Options {
             lease: Duration::from_secs(120),
             beat: Duration::from_secs(10),
             wall: None,
+            grace: USUAL_GRACE,
+            starts_containers: false,
             supply: None,
         }
     }
@@ -125,7 +131,14 @@ impl Pilots {
         let state = State::new(nodes, observations);
         let desk = Desk::new(remote, key, state, (options.lease, options.beat), landings);
         let desk = Arc::new(desk.map_err(failed("opening the folder of the run"))?);
-        let template = Template { wall: options.wall, connect: connect.clone(), key: key_path, address: address_path };
+        let template = Template {
+            wall: options.wall,
+            grace: options.grace,
+            starts_containers: options.starts_containers,
+            connect: connect.clone(),
+            key: key_path,
+            address: address_path,
+        };
         let supply = options.supply;
         let thread = |name: &str, body: Body| {
             let desk = Arc::clone(&desk);

@@ -13,8 +13,8 @@ use std::io::{self, Write};
 use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use tulpar_core::ids::{AttemptId, Digest};
-use tulpar_core::job::{InputFile, IoRecord, JobSpec, OutputFile, Report, Source};
-use tulpar_core::parcel::{self, Packed, Parcel, SharedFolders};
+use tulpar_core::job::{InputFile, InputFiles, IoRecord, JobSpec, OutputFile, Report, Source};
+use tulpar_core::parcel::{self, Packed, PackedInputs, Parcel, SharedFolders};
 
 /// More files than this travel as one: a list in a job's description is read by every daemon that meets the job.
 const MOST_FILES: usize = 32;
@@ -104,7 +104,7 @@ impl Remote {
         let mut parcel = Parcel {
             run: self.run.path.display().to_string(),
             spec: spec.clone(),
-            pack: Vec::new(),
+            packed: false,
             shared: None,
             continues,
         };
@@ -115,9 +115,8 @@ impl Remote {
                 self.images.attach(&mut parcel.spec);
                 let objects = portable(&mut parcel.spec);
                 if objects.len() > MOST_FILES {
-                    let (pack, packed) = self.pack(&objects)?;
-                    parcel.pack = packed;
-                    sending.files.push(pack);
+                    parcel.packed = true;
+                    sending.files.extend(self.pack(std::mem::take(&mut parcel.spec.inputs), &objects)?);
                 } else {
                     let links = objects.iter().map(|(digest, source)| self.link(digest, source));
                     sending.files.extend(links.collect::<io::Result<Vec<_>>>()?);
@@ -167,29 +166,32 @@ impl Remote {
         Ok(link)
     }
 
-    /// All contents one after the other: jobs with the same inputs share the file.
-    fn pack(&self, objects: &BTreeMap<Digest, Source>) -> io::Result<(PathBuf, Vec<Packed>)> {
-        let names: String = objects.keys().map(Digest::hex).collect();
-        let folder = self.folder().join("packs").join(&Digest::of(names.as_bytes()).hex()[..16]);
-        let pack = folder.join(parcel::PACK);
-        let mut packed = Vec::with_capacity(objects.len());
-        for (digest, source) in objects {
-            let metadata = fs::metadata(self.source_path(digest, source))?;
-            let executable = metadata.permissions().mode() & 0o111 != 0;
-            packed.push(Packed { digest: *digest, size: metadata.len(), executable });
-        }
-        if pack.exists() {
-            return Ok((pack, packed));
+    /// All contents one after the other, and a list that says what is what: jobs with the same inputs share both.
+    fn pack(&self, inputs: Vec<InputFiles>, objects: &BTreeMap<Digest, Source>) -> io::Result<[PathBuf; 2]> {
+        let mut alike = serde_json::to_vec(&inputs).expect("inputs are plain data");
+        objects.keys().for_each(|digest| alike.extend(digest.hex().as_bytes()));
+        let folder = self.folder().join("packs").join(&Digest::of(&alike).hex()[..16]);
+        let (pack, list) = (folder.join(parcel::PACK), folder.join(parcel::INPUTS));
+        // It is written last.
+        if list.exists() {
+            return Ok([pack, list]);
         }
         fs::create_dir_all(&folder)?;
         let temporary = folder.join("new");
         let mut to = io::BufWriter::with_capacity(1 << 20, File::create(&temporary)?);
+        let mut packed = Vec::with_capacity(objects.len());
         for (digest, source) in objects {
-            io::copy(&mut File::open(self.source_path(digest, source))?, &mut to)?;
+            let mut file = File::open(self.source_path(digest, source))?;
+            let executable = file.metadata()?.permissions().mode() & 0o111 != 0;
+            let size = io::copy(&mut file, &mut to)?;
+            packed.push(Packed { digest: *digest, size, executable });
         }
         to.flush()?;
         fs::rename(&temporary, &pack)?;
-        Ok((pack, packed))
+        let listed = PackedInputs { inputs, objects: packed };
+        fs::write(&temporary, serde_json::to_vec(&listed).expect("a list is plain data"))?;
+        fs::rename(&temporary, &list)?;
+        Ok([pack, list])
     }
 
     /// What earlier attempts saved comes along, laid out as it will come back.
@@ -288,14 +290,12 @@ impl Remote {
 
     fn keep_streams(&self, attempt: AttemptId, out: &Path) -> io::Result<()> {
         let folder = tulpar_launch::attempt_folder(&self.run.attempts(), attempt);
-        fs::create_dir_all(&folder)?;
-        for stream in ["stdout", "stderr", IoRecord::LOG] {
-            let from = out.join(stream);
-            if from.exists() {
-                fs::rename(from, folder.join(stream))?;
-            }
+        let came: Vec<&str> =
+            ["stdout", "stderr", IoRecord::LOG].into_iter().filter(|it| out.join(it).exists()).collect();
+        if !came.is_empty() {
+            fs::create_dir_all(&folder)?;
         }
-        Ok(())
+        came.iter().try_for_each(|stream| fs::rename(out.join(stream), folder.join(stream)))
     }
 
     fn keep_checkpoint(&self, attempt: AttemptId, out: &Path) -> io::Result<()> {

@@ -17,7 +17,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use tulpar_core::ids::Digest;
 use tulpar_core::job::{Ending, IoRecord, Report, Source};
-use tulpar_core::parcel::{self, Parcel};
+use tulpar_core::parcel::{self, Packed, PackedInputs, Parcel};
 
 /// `env: {TULPAR_GPU_NAMES: index}` is for programs that only understand numbers.
 const GPU_NAMES: &str = "TULPAR_GPU_NAMES";
@@ -48,7 +48,12 @@ pub fn worker_main(folder: &Path) -> Result<i32, WorkerError> {
         // SAFETY: no other thread exists yet.
         unsafe { std::env::set_var("HOME", &folder) };
     }
-    let parcel = read(&folder.join(parcel::PARCEL))?;
+    let mut parcel: Parcel = read(&folder, parcel::PARCEL)?;
+    let mut packed = Vec::new();
+    if parcel.packed {
+        let listed: PackedInputs = read(&folder, parcel::INPUTS)?;
+        (parcel.spec.inputs, packed) = (listed.inputs, listed.objects);
+    }
     let out = folder.join(parcel::OUT);
     fs::create_dir_all(out.join(parcel::OBJECTS)).map_err(failed("making the folder that comes back"))?;
     let folders = match &parcel.shared {
@@ -67,7 +72,7 @@ pub fn worker_main(folder: &Path) -> Result<i32, WorkerError> {
                 records: out.join(parcel::RECORDS),
                 checkpoints: out.join(parcel::CHECKPOINTS),
             };
-            unpack(&folder, &parcel, &folders.objects).map_err(failed("unpacking inputs"))?;
+            unpack(&folder, &parcel, &packed, &folders.objects).map_err(failed("unpacking inputs"))?;
             folders
         }
     };
@@ -101,17 +106,19 @@ pub fn worker_main(folder: &Path) -> Result<i32, WorkerError> {
     Ok(0)
 }
 
-fn read(path: &Path) -> Result<Parcel, WorkerError> {
+/// A part of the parcel that arrived in the folder.
+fn read<T: serde::de::DeserializeOwned>(folder: &Path, name: &str) -> Result<T, WorkerError> {
+    let path = folder.join(name);
     let wrong = |problem: String| WorkerError::Parcel { path: path.display().to_string(), problem };
-    let text = fs::read(path).map_err(|error| wrong(error.to_string()))?;
+    let text = fs::read(&path).map_err(|error| wrong(error.to_string()))?;
     serde_json::from_slice(&text).map_err(|error| wrong(format!("is not a parcel: {error}")))
 }
 
 /// Puts what arrived where the launcher looks for it. What an earlier start here has put there already stays.
-fn unpack(folder: &Path, parcel: &Parcel, objects: &Path) -> io::Result<()> {
+fn unpack(folder: &Path, parcel: &Parcel, packed: &[Packed], objects: &Path) -> io::Result<()> {
     let pack = folder.join(parcel::PACK);
     if let Ok(mut file) = File::open(&pack) {
-        for packed in &parcel.pack {
+        for packed in packed {
             let path = object(objects, &packed.digest)?;
             let mode = if packed.executable { 0o755 } else { 0o644 };
             let mut to = File::options().write(true).create(true).truncate(true).mode(mode).open(&path)?;
@@ -292,6 +299,8 @@ fn keep_streams(parcel: &Parcel, folders: &Folders, out: &Path) -> io::Result<()
     let sandbox = sandbox::folder_of(&folders.attempts, parcel.spec.attempt);
     for stream in ["stdout", "stderr"] {
         match File::open(sandbox.join(stream)) {
+            // What is empty says nothing that its absence does not say.
+            Ok(from) if from.metadata().is_ok_and(|file| file.len() == 0) => {}
             Ok(mut from) => {
                 let mut to = File::options().append(true).create(true).open(out.join(stream))?;
                 io::copy(&mut from, &mut to)?;

@@ -3,7 +3,7 @@
 use crate::main::dry_run::{Dice, ads, cases, string, words};
 use crate::main::harness::Pool;
 use tulpar_core::htcondor::items::Items;
-use tulpar_core::htcondor::submit::{Description, Value};
+use tulpar_core::htcondor::submit::{Description, Value, literal};
 
 const PIECES: &[&str] = &[
     "a",
@@ -138,4 +138,33 @@ fn hostile_values_come_out_as_they_went_in() {
         }
     }
     assert!(checked >= cases(), "only {checked} jobs");
+}
+
+#[test]
+fn what_was_said_of_a_job_is_found_again_by_asking_for_it() {
+    let Some(pool) = Pool::condor() else { return };
+    let project = pool.project("asked");
+    let mut dice = Dice(5);
+    let place = project.folder.display().to_string();
+    let mut names: Vec<String> =
+        [r"a\b", r#"a\"b"#, r"a\\b c", "a\"b"].map(|name| format!("{place}/{name}/end")).to_vec();
+    names.extend((0..20).map(|_| format!("{place}/{}/end", hostile(&mut dice))));
+    let mut seen = 0;
+    for (number, name) in names.iter().enumerate() {
+        let description = Description::new()
+            .set("executable", "/bin/true")
+            .set("hold", true)
+            .custom("TulparRun", Value::string(name))
+            .queue(1);
+        // Some cannot be written, and are refused.
+        let Ok(text) = description.to_text() else { continue };
+        project.write(&format!("{number}.sub"), &text);
+        let cluster = project.submit(&format!("{number}.sub"));
+        let asked = format!("TulparRun == {}", literal(name));
+        let found = project.run(&["condor_q", "-constraint", &asked, "-af", "ClusterId"]).good();
+        assert_eq!(found.trim(), cluster.to_string(), "{asked}");
+        project.run(&["condor_rm", &cluster.to_string()]).good();
+        seen += 1;
+    }
+    assert!(seen >= 10, "only {seen}");
 }

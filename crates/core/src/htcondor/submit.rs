@@ -87,7 +87,7 @@ impl Value {
 
     /// A string as a ClassAd literal.
     pub fn string(text: &str) -> Self {
-        Self::of(escaped(&format!("\"{}\"", text.replace('"', "\\\""))))
+        Self::of(escaped(&literal(text)))
     }
 
     /// Words for `arguments`, each arriving as one word whatever it holds.
@@ -289,6 +289,12 @@ fn quoted(word: &str) -> String {
         true => format!("'{}'", word.replace('\'', "''")),
         false => word.to_owned(),
     }
+}
+
+/// A string in an expression, in a description as in a question to the queue. A backslash stands for itself unless a quote
+/// follows it.
+pub fn literal(text: &str) -> String {
+    format!("\"{}\"", text.replace('"', "\\\""))
 }
 
 /// `$` and `$$` as HTCondor gives them back: the first when submitting, the second when a slot is found.

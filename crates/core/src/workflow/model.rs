@@ -229,6 +229,15 @@ impl Task {
         })
     }
 
+    /// Whether it, or a task of the cluster that it became, runs in a container.
+    pub fn starts_containers(&self) -> bool {
+        let members = self.run.planned().map_or(&[][..], |planned| match &planned.work {
+            super::planned::Work::Cluster(cluster) => &cluster.members,
+            _ => &[],
+        });
+        self.settings.environment.container.is_some() || members.iter().any(|member| member.task.starts_containers())
+    }
+
     /// The task set whose results it takes as they come, and how many at a time.
     pub fn arrivals(&self) -> Option<(SetId, u32)> {
         self.scatter.iter().find_map(|axis| match axis.values {

@@ -81,25 +81,43 @@ pub fn describe(shape: &Shape, queue: &Queue, files: Files, input_bytes: u64, pa
     }
     let vacate = (shape.grace + LAUNCH_GRACE).as_secs();
     description = description.set("job_max_vacate_time", vacate);
+    description = lines_of_the_site(description, queue, &shape.request, shape.starts_containers);
     let class = queue.class(&shape.request);
-    let lines = queue.lines.iter().chain(class.into_iter().flat_map(|class| &class.lines));
-    if shape.starts_containers {
-        description = description.set("requirements", Value::plain(CONTAINERS));
-    }
-    for (key, value) in lines {
-        description = match key.strip_prefix('+') {
-            Some(attribute) => description.custom(attribute, Value::plain(value)),
-            None if shape.starts_containers && key.eq_ignore_ascii_case("requirements") => {
-                description.set(key, Value::plain(&format!("({value}) && {CONTAINERS}")))
-            }
-            None => description.set(key, Value::plain(value)),
-        };
-    }
     if shape.saves && class.is_some_and(|class| class.lines.iter().any(|(key, _)| key == "+WantGPULab")) {
         // Whoever can be evicted without loss may use what is free for a while.
         description = description.custom("is_resumable", true);
     }
     description.queue_from(paths.items, &paths.items_file.display().to_string())
+}
+
+/// What the site and the class of the request say. Of requirements all must hold; other lines of the class replace the site's.
+pub(super) fn lines_of_the_site(
+    mut description: Description,
+    queue: &Queue,
+    request: &Request,
+    starts_containers: bool,
+) -> Description {
+    let class = queue.class(request);
+    let mut requirements: Vec<String> = Vec::new();
+    for (key, value) in queue.lines.iter().chain(class.into_iter().flat_map(|class| &class.lines)) {
+        description = match key.strip_prefix('+') {
+            Some(attribute) => description.custom(attribute, Value::plain(value)),
+            None if key.eq_ignore_ascii_case("requirements") => {
+                requirements.push(value.clone());
+                description
+            }
+            None => description.set(key, Value::plain(value)),
+        };
+    }
+    requirements.extend(starts_containers.then(|| CONTAINERS.to_owned()));
+    match &requirements[..] {
+        [] => description,
+        [one] => description.set("requirements", Value::plain(one)),
+        all => {
+            let all: Vec<String> = all.iter().map(|one| format!("({one})")).collect();
+            description.set("requirements", Value::plain(&all.join(" && ")))
+        }
+    }
 }
 
 fn sent(description: Description, shape: &Shape) -> Description {
@@ -144,4 +162,25 @@ pub(super) fn requests(description: Description, request: &Request, input_bytes:
         description = description.set(&format!("request_{name}"), u64::from(amount.div_ceil(1000)));
     }
     description
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tulpar_core::site::{Class, System};
+
+    #[test]
+    fn requirements_of_site_class_and_containers_must_all_hold() {
+        let line = |text: &str| ("requirements".to_owned(), text.to_owned());
+        let class = Class { name: "all".into(), gpus: None, up_to: None, usual: true, lines: vec![line("B || C")] };
+        let site = Queue { lines: vec![line("A")], classes: vec![class], ..Queue::new(System::Htcondor) };
+        let text = |queue: &Queue, starts_containers| {
+            lines_of_the_site(Description::new(), queue, &Request::default(), starts_containers).to_text().unwrap()
+        };
+        assert!(text(&site, true).contains("requirements = (A) && (B || C) && (TARGET.HasSingularity)\n"));
+        assert!(text(&site, false).contains("requirements = (A) && (B || C)\n"));
+        let plain = Queue::new(System::Htcondor);
+        assert!(text(&plain, true).contains("requirements = TARGET.HasSingularity\n"));
+        assert!(!text(&plain, false).contains("requirements"));
+    }
 }

@@ -1,14 +1,18 @@
 //! Pilots as jobs of HTCondor: the key comes along as a file, the jobs are found again by the run that they carry.
 
-use super::describe::requests;
+use super::describe::{lines_of_the_site, requests};
 use super::tools::{self, CondorError, JobId, Named};
 use crate::pilots::{Listed, PilotJob, Supply, SupplyError};
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 use tulpar_core::htcondor::items::Items;
 use tulpar_core::htcondor::submit::{Description, Value};
 use tulpar_core::site::Queue;
+
+/// A pilot sends what its tasks saved.
+const SENDING: Duration = Duration::from_secs(20);
 
 const VARIABLES: [&str; 2] = ["pilot", "words"];
 
@@ -74,17 +78,11 @@ impl CondorSupply {
             .set("transfer_input_files", text(&job.key))
             // Everything a pilot makes goes through its connection.
             .set("transfer_output_files", Value::plain("\"\""))
-            .set("job_max_vacate_time", 30)
+            .set("job_max_vacate_time", (job.grace + SENDING).as_secs())
             .custom("TulparPilotOf", Value::string(&self.run.display().to_string()))
             .custom("TulparPilot", Value::plain("\"").then(Value::reference("pilot")).then(Value::plain("\"")));
         description = requests(description, &request, 0);
-        let class = self.queue.class(&request);
-        for (key, value) in self.queue.lines.iter().chain(class.into_iter().flat_map(|class| &class.lines)) {
-            description = match key.strip_prefix('+') {
-                Some(attribute) => description.custom(attribute, Value::plain(value)),
-                None => description.set(key, Value::plain(value)),
-            };
-        }
+        description = lines_of_the_site(description, &self.queue, &request, job.starts_containers);
         description.queue_from(items, &items_file.display().to_string())
     }
 }

@@ -8,6 +8,7 @@ use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use tulpar_core::htcondor::pool::{self, Pool};
+use tulpar_core::htcondor::submit::literal;
 use tulpar_core::ids::AttemptId;
 
 /// A job in the queue: its cluster and its number there.
@@ -96,6 +97,12 @@ pub(super) fn is_here() -> Result<(), CondorError> {
 pub fn pool() -> Result<Pool, CondorError> {
     let text = run("condor_status", &["-json", "-constraint", pool::CONSTRAINT])?;
     pool::read(&text).map_err(|error| CondorError::Unreadable { command: "condor_status", problem: error.to_string() })
+}
+
+/// Whether some machine of the pool meets this, as they are now.
+pub fn any_machine(constraint: &str) -> Result<bool, CondorError> {
+    let both = format!("({}) && ({constraint})", pool::CONSTRAINT);
+    Ok(!run("condor_status", &["-constraint", &both, "-af", "Name"])?.trim().is_empty())
 }
 
 /// Submits a description; gives the cluster and how many jobs it has.
@@ -229,11 +236,6 @@ pub(super) fn vacate(jobs: &[JobId]) -> Result<(), CondorError> {
 
 pub(super) fn hold(job: JobId, reason: &str) -> Result<(), CondorError> {
     act("condor_hold", &["-reason", reason], &[job])
-}
-
-/// A string in a ClassAd expression.
-fn literal(text: &str) -> String {
-    format!("\"{}\"", text.replace('\\', "\\\\").replace('"', "\\\""))
 }
 
 #[cfg(test)]

@@ -2,6 +2,7 @@
 
 mod moves;
 mod observe;
+mod parts;
 mod rounds;
 
 use super::describe::{Paths, Shape, VARIABLES, describe};
@@ -15,7 +16,7 @@ use crate::remote::{HarvestError, Remote, Sending};
 use crossbeam_channel::{Receiver, RecvTimeoutError, Sender};
 use moves::Moves;
 use rounds::Rounds;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 use tulpar_core::htcondor::items::Items;
@@ -26,8 +27,12 @@ use tulpar_core::job::{Ending, JobSpec, Report, Script, Usage};
 use tulpar_core::parcel;
 use tulpar_core::resources::USUAL_GRACE;
 
-/// How often the log is looked at while jobs are there: one `stat` each time.
+/// How often the log is looked at while jobs are there: one `read` each time.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
+/// The same while many are there: what ends in the meantime becomes durable together. A job of HTCondor takes longer than
+/// that to begin.
+const LOOK_AT_MANY_EVERY: Duration = Duration::from_millis(200);
+const MANY: usize = 50;
 /// When the log has been silent for so long, the queue is asked.
 const ASK_AFTER: Duration = Duration::from_secs(30);
 /// While jobs wait it is asked why, this often at most, and for no more than a twentieth of the time.
@@ -37,6 +42,10 @@ const FIRST_PAUSE: Duration = Duration::from_secs(1);
 const LONGEST_PAUSE: Duration = Duration::from_secs(30);
 /// A job that the queue lacks and the log says nothing of, so many looks long, is gone.
 const MOST_MISSES: u32 = 2;
+/// While many jobs are there, those that follow wait for each other, so long at most, until they are a hundredth of them: else
+/// each end would make a submission of one job.
+const COLLECT: Duration = Duration::from_secs(1);
+const HUNDREDTH: usize = 100;
 const TAIL_BYTES: usize = 4096;
 /// A trial asks at least once a minute whether it is to end, and then needs its grace and the way back.
 const PAUSE_PATIENCE: Duration = Duration::from_secs(180);
@@ -53,8 +62,6 @@ struct Tracked {
     moves: Moves,
     misses: u32,
     running: bool,
-    /// It was asked to save its state and end; until then it may take its time to do so.
-    saves_until: Option<Instant>,
     /// What was last told of why it waits.
     waits: Option<String>,
 }
@@ -63,6 +70,8 @@ struct Tracked {
 struct Waiting {
     file: PathBuf,
     attempts: Vec<AttemptId>,
+    /// HTCondor has no room for all of them.
+    too_many: bool,
 }
 
 pub(super) struct Work {
@@ -74,8 +83,15 @@ pub(super) struct Work {
     jobs: HashMap<JobId, AttemptId>,
     /// What goes round for ever, by what was heard since the last look, and why.
     looping: BTreeMap<AttemptId, String>,
+    /// What is submitted with the next that comes, or soon.
+    #[expect(clippy::vec_box, reason = "they come so from the driver")]
+    collected: Vec<Box<JobSpec>>,
+    /// Since when the first of them waits.
+    collecting: Option<Instant>,
     waiting: Vec<Waiting>,
     removing: Vec<JobId>,
+    /// Those that were asked to save their state and end, by when they must have done so.
+    pausing: BTreeSet<(Instant, AttemptId)>,
     /// Attempts of an earlier driver that are still to be found.
     reconciling: Option<Vec<AttemptId>>,
     batches: u32,
@@ -86,6 +102,8 @@ pub(super) struct Work {
     again: Option<Instant>,
     pause: Duration,
     warned: bool,
+    /// That HTCondor has no room for more jobs is said once: it comes and goes with every job.
+    told_no_room: bool,
 }
 
 impl Work {
@@ -108,8 +126,11 @@ impl Work {
             tracked: BTreeMap::new(),
             jobs: HashMap::new(),
             looping: BTreeMap::new(),
+            collected: Vec::new(),
+            collecting: None,
             waiting: Vec::new(),
             removing: Vec::new(),
+            pausing: BTreeSet::new(),
             reconciling: None,
             heard: Instant::now(),
             ask_why: Instant::now() + ASK_AFTER,
@@ -117,6 +138,7 @@ impl Work {
             again: None,
             pause: FIRST_PAUSE,
             warned: false,
+            told_no_room: false,
         })
     }
 
@@ -124,23 +146,29 @@ impl Work {
         loop {
             let command = match self.is_idle() {
                 true => commands.recv().map_err(|_| RecvTimeoutError::Disconnected),
-                false => commands.recv_timeout(LOOK_EVERY),
+                false if self.tracked.len() < MANY => commands.recv_timeout(LOOK_EVERY),
+                false => commands.recv_timeout(LOOK_AT_MANY_EVERY),
             };
             match command {
-                Ok(Command::Submit(batch)) => self.submit(batch),
+                Ok(Command::Submit(batch)) => self.collected.extend(batch),
                 Ok(Command::Cancel(attempts, ending)) => self.cancel(&attempts, &ending),
                 Ok(Command::Evict(attempts)) => self.evict(&attempts),
                 Ok(Command::Reconcile(attempts)) => self.reconcile(attempts),
                 Err(RecvTimeoutError::Timeout) => {}
                 Err(RecvTimeoutError::Disconnected) => break,
             }
+            self.submit_collected();
             self.look();
             self.give_up_pausing();
             self.try_again();
             self.ask_when_silent();
         }
-        let left: Vec<JobId> =
+        let mut left: Vec<JobId> =
             self.tracked.values().filter_map(|tracked| tracked.id).chain(self.removing.iter().copied()).collect();
+        // A submission that failed may have arrived all the same.
+        if !self.waiting.is_empty() {
+            left.extend(tools::queue(&self.run_tag()).into_iter().flatten().map(|job| job.id));
+        }
         // Nobody is left who could be told; the jobs find nobody waiting for them either.
         if !left.is_empty() && tools::remove(&left).is_ok() {
             self.tracked.keys().for_each(|attempt| self.remote.forget_secrets(*attempt));
@@ -148,7 +176,8 @@ impl Work {
     }
 
     fn is_idle(&self) -> bool {
-        self.tracked.is_empty() && self.reconciling.is_none() && self.removing.is_empty()
+        let nothing_to_do = self.collected.is_empty() && self.waiting.is_empty() && self.removing.is_empty();
+        nothing_to_do && self.tracked.is_empty() && self.reconciling.is_none()
     }
 
     fn tell(&self, observation: Observation) {
@@ -161,6 +190,18 @@ impl Work {
     }
 
     // ---- submitting
+
+    fn submit_collected(&mut self) {
+        if self.collected.is_empty() {
+            return;
+        }
+        let since = *self.collecting.get_or_insert_with(Instant::now);
+        if self.collected.len() > self.tracked.len() / HUNDREDTH || since.elapsed() >= COLLECT {
+            self.collecting = None;
+            let batch = std::mem::take(&mut self.collected);
+            self.submit(batch);
+        }
+    }
 
     #[expect(clippy::vec_box, reason = "they come so from the driver")]
     fn submit(&mut self, batch: Vec<Box<JobSpec>>) {
@@ -189,7 +230,7 @@ impl Work {
                     for attempt in &attempts {
                         self.tracked.insert(*attempt, Tracked::default());
                     }
-                    self.hand_over(Waiting { file, attempts });
+                    self.hand_over(Waiting { file, attempts, too_many: false });
                 }
                 Err(problem) => {
                     for attempt in attempts {
@@ -279,7 +320,8 @@ impl Work {
             }
             Err(error) => {
                 self.wait_for(&error);
-                self.waiting.push(waiting);
+                let too_many = matches!(error, CondorError::NotNow(_));
+                self.waiting.push(Waiting { too_many, ..waiting });
             }
         }
     }
@@ -296,7 +338,10 @@ impl Work {
     fn wait_for(&mut self, error: &CondorError) {
         self.again = Some(Instant::now() + self.pause);
         self.pause = (self.pause * 2).min(LONGEST_PAUSE);
-        if !self.warned {
+        let room = matches!(error, CondorError::NotNow(_));
+        if room && !std::mem::replace(&mut self.told_no_room, true) {
+            self.tell(Observation::Warning(format!("{error}; the rest follows as there is room, nothing is lost")));
+        } else if !room && !self.warned {
             self.warned = true;
             self.tell(Observation::Warning(format!("{error}; Tulpar goes on trying, nothing is lost")));
         }
@@ -335,8 +380,15 @@ impl Work {
             Err(error) => self.wait_for(&error),
             Ok(queued) => {
                 self.look();
+                let asked_for: BTreeSet<AttemptId> =
+                    self.waiting.iter().flat_map(|waiting| &waiting.attempts).copied().collect();
                 for job in &queued {
-                    self.know(job.attempt, job.id);
+                    match self.tracked.contains_key(&job.attempt) {
+                        true => self.know(job.attempt, job.id),
+                        // It arrived after all, and was cancelled meanwhile.
+                        false if asked_for.contains(&job.attempt) => self.removing.push(job.id),
+                        false => {}
+                    }
                 }
                 for waiting in std::mem::take(&mut self.waiting) {
                     // Of one that is not even known any more all jobs came and ended meanwhile.
@@ -348,7 +400,7 @@ impl Work {
                     match self.again {
                         // What was refused a moment ago will be refused now.
                         Some(_) => self.waiting.push(waiting),
-                        None => self.hand_over(waiting),
+                        None => self.hand_over_what_fits(waiting),
                     }
                 }
             }
@@ -358,6 +410,10 @@ impl Work {
     // ---- ending
 
     fn cancel(&mut self, attempts: &[AttemptId], ending: &Ending) {
+        let cancelled: BTreeSet<AttemptId> = attempts.iter().copied().collect();
+        for spec in self.collected.extract_if(.., |spec| cancelled.contains(&spec.attempt)).collect::<Vec<_>>() {
+            self.end(spec.attempt, ending.clone());
+        }
         for attempt in attempts {
             let may_pause = *ending == Ending::Preempted && self.remote.pauses(*attempt);
             let Some(tracked) = self.tracked.get_mut(attempt) else { continue };
@@ -365,11 +421,9 @@ impl Work {
                 // A removed job sends nothing back; one that ends by itself brings what it saved.
                 Some(_) if may_pause && tracked.running => {
                     tracked.told = Some(ending.clone());
-                    tracked.saves_until.get_or_insert(Instant::now() + PAUSE_PATIENCE);
                     let stop = self.remote.attempt_folder(*attempt).join(parcel::STOP);
-                    if std::fs::write(stop, b"").is_err() {
-                        tracked.saves_until = Some(Instant::now());
-                    }
+                    let patience = std::fs::write(stop, b"").map_or(Duration::ZERO, |()| PAUSE_PATIENCE);
+                    self.pausing.insert((Instant::now() + patience, *attempt));
                 }
                 Some(id) => {
                     tracked.told = Some(ending.clone());
@@ -381,18 +435,17 @@ impl Work {
                 }
             }
         }
-        let tracked = &self.tracked;
-        self.waiting.retain(|waiting| waiting.attempts.iter().any(|attempt| tracked.contains_key(attempt)));
+        // What waits is asked about before it is forgotten: a submission that failed may have arrived all the same.
         self.again = None;
         self.try_again();
     }
 
     /// Removes those that were to save their state and did not come to an end.
     fn give_up_pausing(&mut self) {
-        let late = |tracked: &Tracked| tracked.saves_until.is_some_and(|until| Instant::now() >= until);
-        for tracked in self.tracked.values_mut().filter(|tracked| late(tracked)) {
-            tracked.saves_until = None;
-            self.removing.extend(tracked.id);
+        let now = Instant::now();
+        while self.pausing.first().is_some_and(|(until, _)| *until <= now) {
+            let Some((_, attempt)) = self.pausing.pop_first() else { break };
+            self.removing.extend(self.tracked.get(&attempt).and_then(|tracked| tracked.id));
         }
     }
 

@@ -20,6 +20,8 @@ const WORTH_SAYING: u32 = 3;
 /// What every pilot job is told.
 pub(super) struct Template {
     pub(super) wall: Option<Duration>,
+    pub(super) grace: Duration,
+    pub(super) starts_containers: bool,
     pub(super) connect: String,
     pub(super) key: PathBuf,
     pub(super) address: PathBuf,
@@ -32,6 +34,8 @@ impl Template {
             node: node.id,
             capacity: node.capacity.clone(),
             wall: self.wall,
+            grace: self.grace,
+            starts_containers: self.starts_containers,
             connect: self.connect.clone(),
             key: self.key.clone(),
             address: self.address.clone(),
@@ -61,12 +65,13 @@ pub(super) fn run(desk: &Desk, mut supply: Option<Box<dyn Supply>>, template: &T
     };
     let every = supply.as_ref().map_or(LOOK, |supply| supply.every());
     let mut asked: Option<Instant> = None;
+    let mut silent = false;
     loop {
         if let Some(supply) = &mut supply
             && asked.is_none_or(|asked| asked.elapsed() >= every)
         {
             asked = Some(Instant::now());
-            supervise(desk, supply.as_mut(), template, &mut watches);
+            supervise(desk, supply.as_mut(), template, &mut watches, &mut silent);
         }
         desk.even_out();
         let mut state = desk.state();
@@ -103,13 +108,21 @@ fn part(desk: &Desk) {
     }
 }
 
-/// Compares the site's jobs with what there should be.
-fn supervise(desk: &Desk, supply: &mut dyn Supply, template: &Template, watches: &mut [Watch]) {
+/// Compares the site's jobs with what there should be. `silent`: it was said that the site does not answer.
+fn supervise(desk: &Desk, supply: &mut dyn Supply, template: &Template, watches: &mut [Watch], silent: &mut bool) {
     let alive: HashMap<String, Option<String>> = match supply.alive() {
         Ok(alive) => alive.into_iter().map(|listed| (listed.name, listed.held)).collect(),
         // It will be asked again; leases run meanwhile.
-        Err(_) => return,
+        Err(error) => {
+            if !std::mem::replace(silent, true) {
+                desk.warn(format!("{error}; it is asked again"));
+            }
+            return;
+        }
     };
+    if std::mem::take(silent) {
+        desk.warn("the site answers again".to_owned());
+    }
     let mut starting = Vec::new();
     let mut held = Held::default();
     {

@@ -29,6 +29,10 @@ pub struct PilotJob {
     pub capacity: Capacity,
     /// How long it may stay.
     pub wall: Option<Duration>,
+    /// What its tasks get at most to save their state, when the site wants the place back.
+    pub grace: Duration,
+    /// It must be able to start containers.
+    pub starts_containers: bool,
     /// Where it calls.
     pub connect: String,
     /// Must come along as a file that others cannot read; never in arguments or in what describes the job.
@@ -63,6 +67,7 @@ impl PilotJob {
         say("--name", self.name.clone());
         say("--node", self.node.0.to_string());
         say("--cpus", cpus.to_string());
+        say("--grace", self.grace.as_secs_f64().to_string());
         if let Some(wall) = self.wall {
             say("--until", wall.as_secs_f64().to_string());
         }

@@ -8,7 +8,6 @@ use std::fmt::Write;
 use std::fs;
 use std::path::{Path, PathBuf};
 use tulpar_core::ids::Digest;
-use tulpar_core::resources::USUAL_GRACE;
 use tulpar_core::site::Queue;
 use tulpar_core::slurm::cluster::Cluster;
 use tulpar_core::slurm::script::{self, ScriptError};
@@ -37,8 +36,7 @@ impl SlurmSupply {
         let files = script::Files { launch: "", items: "", log: &log, events: "", prefix: "", void: "" };
         let (name, request) = (format!("{}{}", self.tag, job.name), job.request());
         // Like all our jobs it is an array: they are listed alike.
-        let batch =
-            script::Batch { name: &name, tasks: 1, request: &request, grace: USUAL_GRACE, lines, files: &files };
+        let batch = script::Batch { name: &name, tasks: 1, request: &request, grace: job.grace, lines, files: &files };
         let mut text = script::header(&batch, &self.cluster)?;
         let words = job.arguments(&job.key.display().to_string());
         let words = std::iter::once(self.launch.display().to_string()).chain(words);

@@ -6,6 +6,7 @@ use crossbeam_channel::Receiver;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::time::Duration;
 use tulpar_core::ids::{AttemptId, JobId, NodeId};
 use tulpar_core::job::{Ending, JobSpec, Report, Usage};
 use tulpar_core::parcel;
@@ -178,6 +179,62 @@ esac"#;
 }
 
 #[test]
+fn a_job_that_came_though_its_submission_failed_is_removed_when_it_was_cancelled() {
+    let submit = "echo 'ERROR: Failed to commit job submission into the queue.' >&2; exit 1";
+    let asked = r#"echo '[{"ClusterId": 7, "ProcId": 0, "JobStatus": 1, "TulparAttempt": "1.1"}]'"#;
+    let commands = [("condor_submit", submit), ("condor_q", asked), ("condor_rm", "echo \"$@\" > removed")];
+    let test = "a_job_that_came_though_its_submission_failed_is_removed_when_it_was_cancelled";
+    let Some(stage) = stage(test, &commands) else { return };
+    let (mut executor, observations) = stage.condor();
+    executor.submit(vec![spec(1, "true")]);
+    hear_until(&observations, |heard| matches!(heard, Observation::Warning(_)));
+    executor.cancel(&[attempt(1)], &Ending::Cancelled);
+    let heard = hear(&observations, 1);
+    assert_eq!(report_of(&heard, 1).ending, Ending::Cancelled, "{heard:?}");
+    executor.shutdown();
+    assert!(stage.read("removed").ends_with(" 7.0"), "{}", stage.read("removed"));
+}
+
+#[test]
+fn while_many_jobs_are_there_those_that_follow_are_submitted_together() {
+    let submit = r#"
+count submits
+echo "$n.0 - $n.$(($(grep -c . "${2%.sub}.items") - 1))"
+[ $n = 1 ] || for job in 300 301 302; do
+  submitted "$(printf '%03d.%03d.000' $n $((job - 300)))" $job.1
+  ended "$(printf '%03d.%03d.000' $n $((job - 300)))" $job.1
+done"#;
+    let commands = [("condor_submit", submit), ("condor_q", ":"), ("condor_rm", ":")];
+    let test = "while_many_jobs_are_there_those_that_follow_are_submitted_together";
+    let Some(stage) = stage(test, &commands) else { return };
+    let (mut executor, observations) = stage.condor();
+    executor.submit((0..300).map(|job| spec(job, "true")).collect());
+    for job in 300..303 {
+        executor.submit(vec![spec(job, "true")]);
+    }
+    let heard = hear(&observations, 3);
+    assert_eq!(report_of(&heard, 302).ending, Ending::Exit(0), "{heard:?}");
+    executor.shutdown();
+    assert_eq!(stage.read("submits"), "2");
+}
+
+#[test]
+fn what_waits_for_others_to_be_submitted_can_be_cancelled() {
+    let submit = "count submits; echo \"$n.0 - $n.$(($(grep -c . \"${2%.sub}.items\") - 1))\"";
+    let commands = [("condor_submit", submit), ("condor_q", ":"), ("condor_rm", ":")];
+    let test = "what_waits_for_others_to_be_submitted_can_be_cancelled";
+    let Some(stage) = stage(test, &commands) else { return };
+    let (mut executor, observations) = stage.condor();
+    executor.submit((0..300).map(|job| spec(job, "true")).collect());
+    executor.submit(vec![spec(300, "true")]);
+    executor.cancel(&[attempt(300)], &Ending::Cancelled);
+    let heard = hear(&observations, 1);
+    assert_eq!(report_of(&heard, 300).ending, Ending::Cancelled, "{heard:?}");
+    executor.shutdown();
+    assert_eq!(stage.read("submits"), "1");
+}
+
+#[test]
 fn no_secret_is_left_however_a_job_ends() {
     let submit = r#"
 count submits
@@ -277,6 +334,8 @@ fn pilot(stage: &Stage) -> PilotJob {
         node: NodeId(0),
         capacity: Capacity { milli_cpus: 2000, memory: Bytes(4 << 30), gpus: vec![gpu], ..Capacity::default() },
         wall: None,
+        grace: Duration::from_secs(300),
+        starts_containers: true,
         connect: "here:1".into(),
         key: stage.folder.join("key"),
         address: stage.folder.join("address"),
@@ -301,6 +360,11 @@ echo '[{"ClusterId": 7, "ProcId": 0, "JobStatus": 5, "HoldReason": "no key", "Tu
     supply.start(&[pilot(&stage)]).unwrap();
     let text = std::fs::read_to_string(run.path.join("pilots/condor/pilots-0001.sub")).unwrap();
     assert!(text.contains("gpus_minimum_memory = 20480\ngpus_minimum_capability = 8.0\n"), "{text}");
+    // Its tasks run in containers, and have five minutes to save their state.
+    assert!(text.contains("requirements = TARGET.HasSingularity\n"), "{text}");
+    assert!(text.contains("job_max_vacate_time = 320\n"), "{text}");
+    let items = std::fs::read_to_string(run.path.join("pilots/condor/pilots-0001.items")).unwrap();
+    assert!(items.contains("--grace$(SP)300"), "{items}");
     let listed = supply.alive().unwrap();
     let held = Listed { name: "pilot-1".into(), held: Some("no key".into()) };
     assert_eq!(listed, [held, Listed { name: "pilot-2".into(), held: None }]);

@@ -23,6 +23,8 @@ const PAUSES: (Duration, Duration) = (Duration::from_millis(100), Duration::from
 const LOOK: Duration = Duration::from_millis(200);
 /// What is left to say is said within this, or not at all.
 const FAREWELL: Duration = Duration::from_secs(30);
+/// What tasks saved has to be sent.
+const SENDING: Duration = Duration::from_secs(20);
 
 #[derive(Debug, thiserror::Error)]
 pub enum PilotError {
@@ -69,7 +71,7 @@ pub fn pilot_main(options: &PilotOptions) -> Result<(), PilotError> {
         .map_err(failed("finding the folder of the pilot"))?
         .join(format!(".tulpar-pilot-{instance:016x}"));
     let begun = Instant::now();
-    let schedule = options.until.map(|until| Schedule::of(until, begun));
+    let schedule = options.until.map(|until| Schedule::of(until, options.grace, begun));
     let end = schedule.as_ref().map(|schedule| End { stop: schedule.stop, whole: schedule.stop - begun });
     let agent = start(options, home.clone(), instance, end).map_err(failed("starting the launcher"))?;
     let mut pilot = Pilot { options, key, instance, agent, home, schedule, lease: FIRST_LEASE, heard: begun };
@@ -160,9 +162,10 @@ struct Schedule {
 }
 
 impl Schedule {
-    fn of(until: Duration, now: Instant) -> Schedule {
+    fn of(until: Duration, grace: Duration, now: Instant) -> Schedule {
         let reserve = |most: u64| (until / 10).clamp(Duration::from_secs(1), Duration::from_secs(most)).min(until / 3);
-        let stop = now + until.saturating_sub(reserve(60));
+        // Who takes long to save its state is told earlier, but not before half of the time.
+        let stop = now + until.saturating_sub(reserve(60).max((grace + SENDING).min(until / 2)));
         Schedule { drain: stop.checked_sub(reserve(300)).unwrap_or(now), stop }
     }
 }
@@ -237,7 +240,7 @@ impl Pilot<'_> {
         }
         self.agent.drain();
         self.agent.stop();
-        self.agent.settle(Instant::now() + FAREWELL);
+        self.agent.settle(Instant::now() + FAREWELL.max(self.options.grace + SENDING));
         if let Some(outbox) = line {
             outbox.push(&Message::Bye);
             outbox.close();

@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 use std::time::Duration;
+use tulpar_core::resources::USUAL_GRACE;
 
 #[derive(Clone, Debug, PartialEq)]
 pub struct PilotOptions {
@@ -17,6 +18,8 @@ pub struct PilotOptions {
     pub milli_cpus: Option<u32>,
     /// It must be gone after this.
     pub until: Option<Duration>,
+    /// What its tasks get at most to save their state.
+    pub grace: Duration,
     /// Its own things go into a folder below.
     pub folder: PathBuf,
     /// The folder of the workflow, where it can be seen.
@@ -30,6 +33,7 @@ impl PilotOptions {
     pub fn parse(words: &[String]) -> Option<PilotOptions> {
         let (mut connect, mut address, mut key, mut name, mut node) = (Vec::new(), None, None, None, None);
         let (mut milli_cpus, mut until, mut store) = (None, None, None);
+        let mut grace = USUAL_GRACE;
         let (mut folder, mut project) = (PathBuf::from("."), None);
         let mut words = words.iter();
         while let Some(word) = words.next() {
@@ -41,7 +45,8 @@ impl PilotOptions {
                 "--name" => name = Some(value.clone()),
                 "--node" => node = Some(value.parse().ok()?),
                 "--cpus" => milli_cpus = Some(parse_cpus(value)?),
-                "--until" => until = Some(Duration::try_from_secs_f64(value.parse().ok()?).ok()?),
+                "--until" => until = Some(seconds(value)?),
+                "--grace" => grace = seconds(value)?,
                 "--folder" => folder = value.into(),
                 "--project" => project = Some(value.into()),
                 "--store" => store = Some(value.parse().ok()?),
@@ -52,7 +57,7 @@ impl PilotOptions {
             return None;
         }
         let (key, name, node) = (key?, name?, node?);
-        Some(PilotOptions { connect, address, key, name, node, milli_cpus, until, folder, project, store })
+        Some(PilotOptions { connect, address, key, name, node, milli_cpus, until, grace, folder, project, store })
     }
 
     /// Where to dial, now.
@@ -66,6 +71,10 @@ impl PilotOptions {
         }
         all
     }
+}
+
+fn seconds(text: &str) -> Option<Duration> {
+    Duration::try_from_secs_f64(text.parse().ok()?).ok()
 }
 
 fn parse_cpus(text: &str) -> Option<u32> {

@@ -19,23 +19,25 @@ const IDLE: i64 = 1;
 
 impl Work {
     pub(super) fn look(&mut self) {
-        match self.log.news() {
-            Ok(entries) => {
-                // What jobs say of themselves does not say that the log is complete.
-                if entries.iter().any(|entry| !matches!(entry.event, Event::Generic { .. })) {
-                    self.heard = Instant::now();
+        loop {
+            match self.log.news() {
+                Ok(None) => break,
+                Ok(Some(entries)) => {
+                    // What jobs say of themselves does not say that the log is complete.
+                    if entries.iter().any(|entry| !matches!(entry.event, Event::Generic { .. })) {
+                        self.heard = Instant::now();
+                    }
+                    entries.iter().for_each(|entry| self.take(entry));
                 }
-                for entry in entries {
-                    self.take(&entry);
+                Err(error) => {
+                    let path = self.log.path().display().to_string();
+                    self.tell(Observation::Warning(format!("HTCondor's log {path} cannot be read: {error}")));
+                    self.heard = Instant::now() - ASK_AFTER;
+                    return;
                 }
-                self.hold_loops();
-            }
-            Err(error) => {
-                let path = self.log.path().display().to_string();
-                self.tell(Observation::Warning(format!("HTCondor's log {path} cannot be read: {error}")));
-                self.heard = Instant::now() - ASK_AFTER;
             }
         }
+        self.hold_loops();
     }
 
     fn take(&mut self, entry: &Entry) {
