@@ -10,6 +10,8 @@ mod full;
 mod galaxy;
 #[path = "main/lung.rs"]
 mod lung;
+#[path = "main/pool.rs"]
+mod pool;
 #[path = "main/programs.rs"]
 mod programs;
 #[path = "main/published.rs"]

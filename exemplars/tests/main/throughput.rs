@@ -6,7 +6,7 @@ use std::fs::File;
 use std::path::Path;
 
 /// A template in a folder of its own.
-fn template(name: &str) -> Place {
+pub fn template(name: &str) -> Place {
     let place = Place::new();
     let from = Path::new(env!("CARGO_MANIFEST_DIR")).join("throughput").join(name);
     std::fs::copy(from, place.path().join(name)).expect("a workflow");

@@ -12,14 +12,19 @@ use std::time::{Duration, Instant};
 pub fn tulpar() -> Option<PathBuf> {
     let found = std::env::var_os("TULPAR").map(PathBuf::from).filter(|path| path.is_file());
     if found.is_none() {
-        eprintln!("SKIPPED: the exemplars' workflows need TULPAR=path/of/tulpar");
-        if let Some(path) = std::env::var_os("TULPAR_SKIPS")
-            && let Ok(mut file) = std::fs::File::options().append(true).create(true).open(path)
-        {
-            writeln!(file, "the exemplars' workflows were not run: TULPAR names no program").expect("a line");
-        }
+        skipped("the exemplars' workflows were not run: TULPAR names no program");
     }
     found
+}
+
+/// Says loudly that something could not be tried here; `./test` counts these.
+pub fn skipped(why: &str) {
+    eprintln!("SKIPPED: {why}");
+    if let Some(path) = std::env::var_os("TULPAR_SKIPS")
+        && let Ok(mut file) = std::fs::File::options().append(true).create(true).open(path)
+    {
+        writeln!(file, "{why}").expect("a line");
+    }
 }
 
 /// Tulpar in a folder, with the pretended cargo if there is one.
