@@ -9,7 +9,10 @@ use tulpar_core::catalogue::DataConfiguration;
 use tulpar_core::engine::Engine;
 use tulpar_core::htcondor::pool::Pool;
 use tulpar_core::ids::{AttemptId, NodeId};
+use tulpar_core::plan::Plan;
+use tulpar_core::resources::USUAL_GRACE;
 use tulpar_core::site::{Node, NodeKind, Queue, Site, System};
+use tulpar_core::workflow::Task;
 use tulpar_exec::both::Both;
 use tulpar_exec::condor::{self, Condor, CondorError};
 use tulpar_exec::executor::{Executor, Observation};
@@ -34,7 +37,7 @@ pub(crate) fn start(
         options.node_folders = site.nodes.iter().filter_map(own).collect();
     }
     if site.nodes.iter().any(|node| node.kind == NodeKind::Pilot) {
-        return start_pilots(project, folder, site);
+        return start_pilots(project, folder, engine.plan());
     }
     let (local, observations) = Local::start(local::folders(project, folder), options).map_err(Failure::Launch)?;
     let here: Started = (Box::new(local), observations);
@@ -52,7 +55,8 @@ pub(crate) fn start(
     Ok((Box::new(both), observations))
 }
 
-fn start_pilots(project: &Project, folder: &RunFolder, site: &Site) -> Result<Started, Failure> {
+fn start_pilots(project: &Project, folder: &RunFolder, plan: &Plan) -> Result<Started, Failure> {
+    let site = &plan.site;
     let remote = Remote::new(project.clone(), folder.clone(), Box::new(settings::secret));
     let launch = launch_program()?;
     let supply: Box<dyn Supply> = match &site.queue {
@@ -70,7 +74,15 @@ fn start_pilots(project: &Project, folder: &RunFolder, site: &Site) -> Result<St
         name: node.name.clone(),
         capacity: pilots::real(&node.capacity),
     });
-    let options = pilots::Options { wall: site.pilot_time, supply: Some(supply), ..pilots::Options::default() };
+    let tasks = &plan.workflow.tasks;
+    let grace = tasks.iter().filter_map(|task| task.settings.grace).max().unwrap_or(USUAL_GRACE);
+    let options = pilots::Options {
+        wall: site.pilot_time,
+        grace: grace.max(USUAL_GRACE),
+        starts_containers: tasks.iter().any(Task::starts_containers),
+        supply: Some(supply),
+        ..pilots::Options::default()
+    };
     let started = Pilots::start(remote, nodes.collect(), options);
     let (pilots, observations) = started.map_err(|error| Failure::Site { message: error.to_string(), hint: None })?;
     Ok((Box::new(pilots), observations))
@@ -122,12 +134,17 @@ pub(crate) fn pool(queue: &Queue) -> Result<Option<Pool>, Failure> {
     }
 }
 
+/// Whether some machine of HTCondor's pool meets this now.
+pub(crate) fn any_machine(constraint: &str) -> Result<bool, Failure> {
+    Ok(condor::any_machine(constraint)?)
+}
+
 /// The nodes of a site that does not list them: its own system knows.
 pub(crate) fn find_nodes(site: &mut Site) -> Result<(), Failure> {
     let Some(queue) = &site.queue else { return Ok(()) };
     if site.nodes.is_empty() {
         site.nodes = match queue.system {
-            System::Htcondor => condor::pool()?.nodes,
+            System::Htcondor => condor::pool()?.into_nodes(),
             System::Slurm => slurm::nodes(queue)?,
         };
     }

@@ -7,4 +7,5 @@ pub mod items;
 pub mod lint;
 pub mod log;
 pub mod pool;
+pub mod requirements;
 pub mod submit;

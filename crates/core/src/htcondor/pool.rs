@@ -4,20 +4,39 @@ use crate::resources::{Capacity, Gpu};
 use crate::site::Node;
 use crate::units::Bytes;
 use serde_json::{Map, Value};
-use std::collections::BTreeMap;
+use std::collections::BTreeSet;
 
 /// What is asked of `condor_status`: dynamic slots are parts of the partitionable ones.
 pub const CONSTRAINT: &str = "SlotType =!= \"Dynamic\"";
 
-/// What a pool offers beside its nodes' capacity.
+/// What a pool has, machine by machine: two things of which each is somewhere may be nowhere together.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Pool {
-    pub nodes: Vec<Node>,
-    /// Machines that can run containers at all, and images that are files.
-    pub containers: usize,
-    pub images: usize,
-    /// Addresses that jobs can fetch from, by scheme, and how many machines can.
-    pub schemes: BTreeMap<String, usize>,
+    pub machines: Vec<Machine>,
+    /// Names of attributes that machines have, in small letters.
+    pub attributes: BTreeSet<String>,
+}
+
+/// A machine, or a part of one that is offered for itself.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Machine {
+    pub node: Node,
+    /// It can run containers at all, and images that are files.
+    pub containers: bool,
+    pub images: bool,
+    /// Addresses that jobs can fetch from there.
+    pub schemes: BTreeSet<String>,
+}
+
+impl Pool {
+    pub fn into_nodes(self) -> Vec<Node> {
+        self.machines.into_iter().map(|machine| machine.node).collect()
+    }
+
+    /// Addresses that jobs can fetch from on some machine.
+    pub fn schemes(&self) -> BTreeSet<&str> {
+        self.machines.iter().flat_map(|machine| &machine.schemes).map(String::as_str).collect()
+    }
 }
 
 const MEBIBYTE: u64 = 1 << 20;
@@ -27,16 +46,18 @@ pub fn read(text: &str) -> Result<Pool, serde_json::Error> {
     let ads: Vec<Map<String, Value>> = if text.trim().is_empty() { Vec::new() } else { serde_json::from_str(text)? };
     let mut pool = Pool::default();
     for ad in &ads {
-        pool.containers += usize::from(truth(ad, "HasContainer") || truth(ad, "HasSingularity"));
-        pool.images += usize::from(truth(ad, "HasSIF"));
         let schemes = ad.get("HasFileTransferPluginMethods").and_then(Value::as_str).unwrap_or("");
-        for scheme in schemes.split(',').map(str::trim).filter(|scheme| !scheme.is_empty()) {
-            *pool.schemes.entry(scheme.to_owned()).or_default() += 1;
-        }
+        let schemes = schemes.split(',').map(str::trim).filter(|scheme| !scheme.is_empty());
         let name = ["Name", "Machine"].iter().find_map(|key| ad.get(*key)?.as_str()).unwrap_or("?").to_owned();
-        pool.nodes.push(Node::new(name, capacity(ad)));
+        pool.machines.push(Machine {
+            node: Node::new(name, capacity(ad)),
+            containers: truth(ad, "HasContainer") || truth(ad, "HasSingularity"),
+            images: truth(ad, "HasSIF"),
+            schemes: schemes.map(str::to_owned).collect(),
+        });
+        pool.attributes.extend(ad.keys().map(|name| name.to_ascii_lowercase()));
     }
-    pool.nodes.sort_by(|a, b| a.name.cmp(&b.name));
+    pool.machines.sort_by(|a, b| a.node.name.cmp(&b.node.name));
     Ok(pool)
 }
 
@@ -103,12 +124,17 @@ mod tests {
                  "HasFileTransferPluginMethods": "file"}]"#,
         )
         .unwrap();
-        assert_eq!(pool.nodes.iter().map(|node| node.name.as_str()).collect::<Vec<_>>(), ["slot1@a", "slot1@b"]);
-        let b = &pool.nodes[1].capacity;
+        let [a, b] = &pool.machines[..] else { panic!("two machines") };
+        assert_eq!((a.containers, a.images, &a.schemes), (false, false, &BTreeSet::from(["file".to_owned()])));
+        assert_eq!((b.containers, b.images), (true, true));
+        assert_eq!(pool.schemes(), BTreeSet::from(["file", "osdf"]));
+        assert!(pool.attributes.contains("hassif") && !pool.attributes.contains("hasdocker"));
+        let nodes = pool.into_nodes();
+        assert_eq!(nodes.iter().map(|node| node.name.as_str()).collect::<Vec<_>>(), ["slot1@a", "slot1@b"]);
+        let b = &nodes[1].capacity;
         assert_eq!((b.milli_cpus, b.memory, b.disk), (4000, Bytes(8000 << 20), Bytes(1000 << 10)));
         assert_eq!(b.gpus, [Gpu { id: "GPU-1".into(), memory: Bytes(40536 << 20), capability: 86 }]);
-        assert_eq!(pool.nodes[0].capacity.gpus[0].capability, 70);
-        assert_eq!((pool.containers, pool.images, pool.schemes["file"], pool.schemes["osdf"]), (1, 1, 2, 1));
+        assert_eq!(nodes[0].capacity.gpus[0].capability, 70);
         assert_eq!(read("").unwrap(), Pool::default());
     }
 }

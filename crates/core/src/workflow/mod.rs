@@ -27,7 +27,7 @@ mod variants;
 mod write;
 mod write_settings;
 
-pub use check::check;
+pub use check::{check, misses};
 pub use model::*;
 pub use model_settings::*;
 pub use read::{parameters, read, read_hooks};

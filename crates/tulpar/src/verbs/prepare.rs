@@ -94,7 +94,9 @@ pub(crate) fn prepare_text(
         let resolved = list_data(&project, &workflow);
         findings.extend(data_findings(&workflow, &resolved));
         findings.extend(workflow::check(&workflow, Some(&resolved.files), Some(&site)));
-        findings.extend(queueing::findings(&workflow, &site)?);
+        // What the catalogue lists may only come later: the pool as it is now is no measure of it.
+        let listed = catalogue.site(&site.name).is_some_and(|written| !written.nodes.is_empty());
+        findings.extend(queueing::findings(&workflow, &site, listed)?);
         // The tasks of other systems are in full what their writers meant.
         if !is_foreign {
             findings.extend(unseen_files(project.root(), &workflow));

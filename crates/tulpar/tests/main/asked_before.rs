@@ -45,6 +45,9 @@ fn one(settings: &str) -> String {
 fn an_image_that_no_machine_can_fetch_or_run_is_an_error() {
     checked(&one("container: tools.sif")).done();
     checked(&one("container: 'osdf:///images/tools.sif'")).done();
+    // These are fetched by what runs the container, not by HTCondor.
+    checked(&one("container: 'oras://registry.example.org/tools:1'")).done();
+    checked(&one("container: 'docker://registry.example.org/tools:1'")).done();
     let said = checked(&one("container: 's3://images/tools.sif'")).expect(2);
     assert!(said.err.contains("no machine of `condor` can fetch `s3://`, where `a` has its image"), "{said}");
     assert!(said.err.contains("they can fetch file, osdf"), "{said}");
@@ -55,6 +58,74 @@ fn an_image_that_no_machine_can_fetch_or_run_is_an_error() {
     let scene = pool(&one("container: tools.sif"), &without("\"HasSIF\": true"));
     let said = tulpar(&scene, &["check", "--site", "condor"]).expect(2);
     assert!(said.err.contains("`a` runs in the image tools.sif, and no machine of `condor` can run images"), "{said}");
+}
+
+#[test]
+fn a_container_that_only_other_machines_can_run_is_an_error_with_the_nearest_miss() {
+    let check =
+        |settings: &str, machines: &str| tulpar(&pool(&one(settings), machines), &["check", "--site", "condor"]);
+    // The other way round: the machine with GPUs has no Apptainer.
+    let apart = POOL.replace("\"HasContainer\": true, \"HasSIF\": true,", "").replacen(
+        "\"Name\": \"slot1@a\",",
+        "\"Name\": \"slot1@a\", \"HasContainer\": true, \"HasSIF\": true,",
+        1,
+    );
+    check("container: tools.sif", &apart).done();
+    check("gpus: 1", &apart).done();
+    check("gpus: 1, container: tools.sif", POOL).done();
+    let said = check("gpus: 1, container: tools.sif", &apart).expect(2);
+    assert!(said.err.contains("error[W025]"), "{said}");
+    let words = "no machine of `condor` that has what `a` asks for can run its container, tools.sif";
+    assert!(said.err.contains(words), "{said}");
+    assert!(
+        said.err.contains("nearest is `slot1@b`, which cannot run containers or run images that are files"),
+        "{said}"
+    );
+    assert!(said.err.contains("`slot1@a` can, with `gpus: none`"), "{said}");
+    // Fetching is the business of the machine that runs the container, too.
+    let said = check("container: 'osdf:///images/tools.sif'", &apart).expect(2);
+    assert!(said.err.contains("cannot fetch `osdf://`"), "{said}");
+    let said = check("gpus: 4, container: tools.sif", &apart).expect(2);
+    assert!(said.err.contains("`a` asks for 4 GPUs") && !said.err.contains("can run its container"), "{said}");
+}
+
+#[test]
+fn a_pool_whose_machines_are_listed_is_not_asked() {
+    let scene = pool(&one("container: tools.sif"), "[]");
+    command(&scene, "condor_status", "echo 'nobody may be asked' >&2; exit 1");
+    let listed = "sites: {later: {kind: htcondor, nodes: 4, cpus: 8, memory: 32 GB, submit: {requirements: HasX}}}\n";
+    scene.write("catalogue.yaml", listed);
+    tulpar(&scene, &["check", "--site", "later"]).done();
+    scene.write("catalogue.yaml", "sites: {later: {kind: htcondor}}\n");
+    let said = tulpar(&scene, &["check", "--site", "later"]);
+    assert!(said.code != Some(0) && said.err.contains("nobody may be asked"), "{said}");
+}
+
+#[test]
+fn requirements_that_no_machine_meets_are_said() {
+    let check = |requirements: &str| {
+        let scene = pool(&one("cpus: 1"), POOL);
+        // The collector's answer to what begins with this, and nothing else, is a machine.
+        let status = format!(
+            "case \"$*\" in *-json*) cat '{}' ;; *'&& (HasSIF == true)'*) echo slot1@b ;; esac; echo \"$*\" >> '{}'",
+            scene.path("pool.json").display(),
+            scene.path("asked").display()
+        );
+        command(&scene, "condor_status", &status);
+        let site = format!("sites: {{lab: {{kind: htcondor, submit: {{requirements: '{requirements}'}}}}}}\n");
+        scene.write("catalogue.yaml", &site);
+        let said = tulpar(&scene, &["check", "--site", "lab"]).done();
+        (said.err, scene.read("asked"))
+    };
+    let (said, asked) = check("TARGET.HasSIF == true");
+    assert!(!said.contains("requirements"), "{said}");
+    assert!(asked.contains("-constraint (SlotType =!= \"Dynamic\") && (HasSIF == true) -af Name"), "{asked}");
+    let (said, _) = check("HasCHTCStaging == true");
+    assert!(said.contains("warning[W025]"), "{said}");
+    assert!(said.contains("no machine of `lab` meets the `requirements` of `a` now: HasCHTCStaging == true"), "{said}");
+    // What depends on the job nobody can say before there is one.
+    let (said, asked) = check("TARGET.Memory >= MY.RequestMemory");
+    assert!(!said.contains("requirements") && !asked.contains("RequestMemory"), "{said}");
 }
 
 #[test]

@@ -9,6 +9,8 @@ mod paths_of;
 mod producers;
 mod resources;
 
+pub use resources::misses;
+
 use super::{AxisValues, DataFile, FileSource, Task, Workflow};
 use crate::diagnostic::{Diagnostic, Findings};
 use crate::ids::SetId;

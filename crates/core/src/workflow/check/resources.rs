@@ -90,6 +90,11 @@ fn unknown(
     any
 }
 
+/// What a node has too little of for a request, as `gpus: none`; nothing where it can run it.
+pub fn misses(request: &Request, node: &Node, site: &Site) -> Vec<String> {
+    lacks(request, node, site).iter().map(|lack| format!("`{}: {}`", lack.key, lack.has)).collect()
+}
+
 /// A resource, what is asked of it, and what a node has.
 struct Lack {
     key: &'static str,
