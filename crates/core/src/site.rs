@@ -3,8 +3,10 @@
 //! Nodes that are declared need not exist, so that scheduling can be studied for them. Reading what a site says
 //! beside its nodes is `catalogue::read`'s work.
 
+mod address;
 mod queue;
 
+pub use address::{AddressError, PilotAddress};
 pub use queue::{Class, Profile, Queue, System, profile, profiles};
 
 use crate::catalogue::{DataConfiguration, Store};
@@ -50,6 +52,9 @@ pub struct Site {
     /// How long pilots may stay, where nodes are pilots.
     #[serde(default, with = "micros_if_any", skip_serializing_if = "Option::is_none")]
     pub pilot_time: Option<Duration>,
+    /// Where pilots call; `None`: what this machine finds out about itself.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pilot_address: Option<PilotAddress>,
     /// Another system decides there which job runs where.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub queue: Option<Queue>,

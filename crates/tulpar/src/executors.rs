@@ -81,10 +81,11 @@ fn start_pilots(project: &Project, folder: &RunFolder, plan: &Plan) -> Result<St
         grace: grace.max(USUAL_GRACE),
         starts_containers: tasks.iter().any(Task::starts_containers),
         supply: Some(supply),
-        ..pilots::Options::default()
+        ..crate::pilots::options(site.pilot_address.as_ref())
     };
     let started = Pilots::start(remote, nodes.collect(), options);
-    let (pilots, observations) = started.map_err(|error| Failure::Site { message: error.to_string(), hint: None })?;
+    let failed = |error| crate::pilots::not_started(&error, site.pilot_address.as_ref());
+    let (pilots, observations) = started.map_err(failed)?;
     Ok((Box::new(pilots), observations))
 }
 

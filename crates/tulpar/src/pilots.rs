@@ -3,12 +3,15 @@
 use crate::failure::Failure;
 use crate::progress::duration;
 use clap::Args;
+use std::io::ErrorKind;
+use std::net::{Ipv6Addr, SocketAddr};
 use std::time::Duration;
 use tulpar_core::diagnostic::IMPOSSIBLE_REQUEST;
 use tulpar_core::resources::{Capacity, Gpu};
-use tulpar_core::site::Site;
+use tulpar_core::site::{AddressError, PilotAddress, Site};
 use tulpar_core::units::{Bytes, parse_bytes, parse_capability, parse_duration};
 use tulpar_core::workflow::{self, Workflow};
+use tulpar_exec::pilots::{Options, PilotsError};
 
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Pilots")]
@@ -44,6 +47,10 @@ pub(crate) struct PilotArguments {
     /// How long a pilot may stay; it takes no task that it could not end
     #[arg(long, value_name = "TIME", requires = "pilots")]
     pub(crate) pilot_time: Option<String>,
+
+    /// Where pilots reach this machine, and the port to listen on; else its own addresses, and any port
+    #[arg(long, value_name = "HOST[:PORT]", requires = "pilots")]
+    pub(crate) pilot_address: Option<String>,
 }
 
 /// A run on more would be a cluster of its own.
@@ -56,12 +63,19 @@ impl PilotArguments {
     /// The site as the run sees it.
     pub(crate) fn site(&self, site: &Site) -> Result<Site, Failure> {
         let Some((count, capacity, time)) = self.asked()? else { return Ok(site.for_running()) };
-        Ok(site.as_pilots(count, &tulpar_exec::pilots::declared(&capacity), time))
+        let pilots = site.as_pilots(count, &tulpar_exec::pilots::declared(&capacity), time);
+        Ok(Site { pilot_address: self.address()?, ..pilots })
+    }
+
+    fn address(&self) -> Result<Option<PilotAddress>, Failure> {
+        let wrong = |error: AddressError| Failure::usage(format!("--pilot-address: {error}"));
+        self.pilot_address.as_ref().map(|text| text.parse().map_err(wrong)).transpose()
     }
 
     /// What no pilot could ever run is said before one is started.
     pub(crate) fn check(&self, workflow: &Workflow, site: &Site) -> Result<(), Failure> {
         let Some((count, capacity, time)) = self.asked()? else { return Ok(()) };
+        self.address()?;
         let pilots = Site { name: "pilots".to_owned(), ..site.as_pilots(count, &capacity, time) };
         let findings = workflow::check(workflow, None, Some(&pilots));
         let impossible = findings.iter().filter(|finding| finding.code == IMPOSSIBLE_REQUEST);
@@ -116,4 +130,33 @@ impl PilotArguments {
         };
         Ok(Some((count, capacity, time)))
     }
+}
+
+/// How pilots are told where this machine is.
+pub(crate) fn options(address: Option<&PilotAddress>) -> Options {
+    let usual = Options::default();
+    let Some(address) = address else { return usual };
+    let all = if address.is_ipv6() { Ipv6Addr::UNSPECIFIED.into() } else { usual.listen.ip() };
+    let listen = SocketAddr::new(all, address.port.unwrap_or(usual.listen.port()));
+    Options { listen, advertise: vec![address.host.clone()], ..usual }
+}
+
+/// Why nobody listens for pilots. A port that was asked for is the likely reason.
+pub(crate) fn not_started(error: &PilotsError, address: Option<&PilotAddress>) -> Failure {
+    let PilotsError::Io { source, .. } = error;
+    let Some(port) = address.and_then(|address| address.port) else {
+        return Failure::Site { message: error.to_string(), hint: None };
+    };
+    let (problem, hint) = match source.kind() {
+        ErrorKind::AddrInUse => (
+            "is in use by another program",
+            format!("`ss -ltnp 'sport = :{port}'` shows which: end it and `tulpar resume`, or start with another port"),
+        ),
+        ErrorKind::PermissionDenied => {
+            ("is not for ordinary users", "start with a port from 1024 on: `--pilot-address HOST:PORT`".to_owned())
+        }
+        _ => return Failure::Site { message: error.to_string(), hint: None },
+    };
+    let message = format!("port {port}, where pilots should call (`--pilot-address`), {problem}");
+    Failure::Site { message, hint: Some(hint) }
 }

@@ -169,6 +169,33 @@ fn the_class_is_chosen_for_one_part_of_a_task_and_said_with_its_reason() {
 }
 
 #[test]
+fn pilots_call_where_they_are_told_to() {
+    let run = |address: &str| {
+        let scene = Scene::new(&one("cpus: 1"));
+        let said = tulpar(&scene, &["run", "--pilots", "1", "--pilot-address", address]);
+        (scene, said)
+    };
+    let (_, said) = run("http://here:1");
+    assert_eq!(said.code, Some(2), "{said}");
+    assert!(said.err.contains("--pilot-address: `http://here:1` is no HOST or HOST:PORT"), "{said}");
+    let (_, said) = run("here:0");
+    assert!(said.code == Some(2) && said.err.contains("`0` is no port: they go from 1 to 65535"), "{said}");
+    let listener = std::net::TcpListener::bind("0.0.0.0:0").expect("a port");
+    let port = listener.local_addr().expect("an address").port();
+    let (scene, said) = run(&format!("localhost:{port}"));
+    assert_ne!(said.code, Some(0), "{said}");
+    let words = format!("port {port}, where pilots should call (`--pilot-address`), is in use by another program");
+    assert!(said.err.contains(&words) && said.err.contains("tulpar resume"), "{said}");
+    // The run remembers where it is to be called, and goes on there when the port is free.
+    let said = tulpar(&scene, &["resume"]);
+    assert!(said.err.contains(&words), "{said}");
+    drop(listener);
+    tulpar(&scene, &["resume"]).done();
+    let said = tulpar(&Scene::new(&one("cpus: 1")), &["run", "--pilot-address", "here"]);
+    assert!(said.code == Some(2) && said.err.contains("--pilots"), "{said}");
+}
+
+#[test]
 fn what_no_pilot_could_run_is_said_before_one_is_started() {
     let asked = |settings: &str, more: &[&str]| {
         let words = [&["run", "--pilots", "1"], more].concat();
