@@ -379,10 +379,12 @@ fn show(into: &Path, exemplar: &Exemplar) -> Result<(), Failure> {
         account.display(),
         into.join(WORKFLOW).display(),
     ));
-    let seen = ["DISPLAY", "WAYLAND_DISPLAY"].iter().any(|name| std::env::var_os(name).is_some());
+    let mac = cfg!(target_os = "macos");
+    let opener = if mac { "open" } else { "xdg-open" };
+    let seen = mac || ["DISPLAY", "WAYLAND_DISPLAY"].iter().any(|name| std::env::var_os(name).is_some());
     if std::io::stderr().is_terminal() && seen {
         // The page is named above: nothing is lost where it does not open.
-        let _ = Command::new("xdg-open").arg(&page).stdout(Stdio::null()).stderr(Stdio::null()).spawn();
+        let _ = Command::new(opener).arg(&page).stdout(Stdio::null()).stderr(Stdio::null()).spawn();
     }
     Ok(())
 }
