@@ -216,6 +216,8 @@ fn a_second_start_misses_what_the_first_has_removed() {
     assert_eq!(restarted("#!/bin/bash\nunzip -q ./train.zip && rm -f train.zip\n"), ["own.sh:2 H023"]);
     assert_eq!(restarted("#!/bin/bash\npython split.py --from 'data.csv'\nrm data.csv\n"), ["own.sh:2 H023"]);
     assert_eq!(restarted("#!/bin/bash\nunzip train.zip\npython train.py\n"), ["own.sh:2 H023"]);
+    let all = "#!/bin/bash\nfolder=$(pwd)\nmkdir $folder/output\nunzip train.zip -d data/\nrm train.zip\ncd /app/\npython train.py \\\n  --every 5\n  --epochs 20\nexit $?\n";
+    assert_eq!(restarted(all), ["own.sh:3 H023", "own.sh:4 H023", "own.sh:9 H023"]);
     let text = format!("{GOOD}transfer_input_files = data.csv\nqueue\n").replace("run.sh", "own.sh");
     let once = "#!/bin/bash\nunzip data.csv\nrm data.csv\n";
     assert_eq!(found("job.sub", &text, &[("own.sh", once)]), [""; 0], "without checkpoints there is one start");
@@ -234,6 +236,9 @@ fn a_script_that_can_start_again_has_no_findings() {
         "if [ -f state.pt ]; then\n  exec python train.py --resume\nfi\nunzip train.zip\nrm train.zip",
         "unpack() {\n  unzip train.zip\n  rm train.zip\n}\n[ -d train ] || unpack",
         "rm -rf train\nunzip train.zip",
+        "rm -rf output/\nmkdir output",
+        "mkdir -p output",
+        "if [ ! -d \"$folder\" ]\nthen\n  mkdir $folder\n  tar -xzf tools.tar.gz -C $folder\nfi",
         "cd $(mktemp -d)\nunzip ../train.zip",
         "unzip -n train.zip\npython train.py\nrm -f log.txt",
         "cp /staging/me/other.zip .\nunzip -o other.zip\nrm other.zip",

@@ -32,7 +32,7 @@ pub(super) fn check(text: &str, job: &Job) -> Vec<Diagnostic> {
             findings.push(Diagnostic::error(SCRIPT, place, message).help("convert it: `sed -i 's/\\r$//' FILE`"));
         }
         if shell {
-            findings.extend(of_line(line.trim_end_matches('\r'), place, job));
+            findings.extend(of_line(line.trim_end_matches('\r'), place));
         }
         start += line.len() + 1;
     }
@@ -103,20 +103,35 @@ fn second_start(lines: &[Line], job: &Job, findings: &mut Vec<Diagnostic>) {
             findings.push(finding.related(span(removing.start, removing.end), "removed here").help(help));
         }
     }
-    let mut cleared = false;
-    for (line, command) in commands {
+    let mut cleared: Vec<&str> = Vec::new();
+    let mut elsewhere = false;
+    for (line, command) in &commands {
         // Folders that are removed or chosen anew at each start have nothing in them.
-        cleared |= matches!(command.words[0], "rm" | "cd");
-        if !cleared && !command.guarded && asks(&command.words) && !said.contains(&line.start) {
+        match command.words[0] {
+            "rm" => cleared.extend(command.words[1..].iter().map(|word| own(word))),
+            "cd" => elsewhere |= command.words.iter().any(|word| word.contains(['$', '`'])),
+            _ => {}
+        }
+        let place = span(line.start, line.end);
+        if command.guarded || elsewhere {
+            continue;
+        }
+        if asks(&command.words) && cleared.is_empty() && !said.contains(&line.start) {
             let message = "`unzip` asks before it replaces what the first start has unpacked, and nobody answers";
-            let finding = Diagnostic::warning(SCRIPT, span(line.start, line.end), message);
+            let finding = Diagnostic::warning(SCRIPT, place, message);
             findings.push(finding.help("use `unzip -n`, which keeps what is there, or `unzip -o`"));
+        }
+        let made = command.words.iter().skip(1).find(|word| !word.starts_with('-') && !cleared.contains(&own(word)));
+        let parents = command.words.iter().any(|word| word.starts_with("-p") || *word == "--parents");
+        if command.words[0] == "mkdir" && made.is_some() && !parents {
+            let message = "`mkdir` fails when the job starts again after a checkpoint: the folder is there already";
+            findings.push(Diagnostic::warning(SCRIPT, place, message).help("use `mkdir -p`"));
         }
     }
 }
 
 fn own(word: &str) -> &str {
-    word.strip_prefix("./").unwrap_or(word)
+    word.strip_prefix("./").unwrap_or(word).trim_end_matches('/')
 }
 
 /// Commands that take a file which was sent, and need it.
@@ -140,7 +155,7 @@ fn asks(words: &[&str]) -> bool {
         && options.flat_map(str::chars).all(|letter| HARMLESS.contains(&letter))
 }
 
-fn of_line(line: &str, place: Span, job: &Job) -> Option<Diagnostic> {
+fn of_line(line: &str, place: Span) -> Option<Diagnostic> {
     let bare = line.trim();
     if bare.starts_with('#') {
         return None;
@@ -164,10 +179,6 @@ fn of_line(line: &str, place: Span, job: &Job) -> Option<Diagnostic> {
             let help = "send a file that only you can read, and let the script read it";
             return Some(Diagnostic::warning(SECRET, place, message).help(help));
         }
-    }
-    if job.restarts && command.starts_with("mkdir ") && !command.contains(" -p") && !command.contains("||") {
-        let message = "`mkdir` fails when the job starts again after a checkpoint: the folder is there already";
-        return Some(Diagnostic::warning(SCRIPT, place, message).help("use `mkdir -p`"));
     }
     None
 }
