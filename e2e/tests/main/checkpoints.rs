@@ -138,3 +138,33 @@ fn on_slurm_another_job_goes_on_after_85() {
     assert_eq!(endings(&project), [r#""checkpointed""#, r#""checkpointed""#, r#"{"exit":0}"#]);
     assert_eq!(project.tulpar(&["logs", "train", "--only", "stdout"]).good(), "from 8\n");
 }
+
+/// Told to stop, it dies of it: what it saves it saves as it goes.
+const TRAINING: &str = "workflow: training
+tasks:
+  train:
+    checkpoint: model.ckpt
+    out: {model: model.bin}
+    run: |
+      [ -f model.ckpt ] || echo 0 1 > model.ckpt
+      read step value < model.ckpt
+      while [ $step -lt 20 ]; do
+        step=$((step+1)); value=$(( (value*31+step) % 1000003 )); sleep 0.2
+        echo $step $value > model.new && mv model.new model.ckpt
+      done
+      cp model.ckpt {model}
+";
+
+#[test]
+fn a_training_that_is_evicted_on_slurm_ends_with_the_same_model() {
+    let Some(pool) = Pool::slurm() else { return };
+    let project = pool.project("slurm-drill");
+    project.write("workflow.yaml", TRAINING);
+    let words = ["drill", "train", "--site", "slurm", "--times", "2", "--after", "1s", "--json"];
+    let said = project.tulpar(&words).good();
+    let found: serde_json::Value = serde_json::from_str(&said).unwrap_or_else(|error| panic!("{error}: {said}"));
+    assert_eq!((&found["evictions"], &found["equal"]), (&2.into(), &true.into()), "{said}");
+    assert_eq!(found["checkpointed"], true, "{said}");
+    let value = (1..=20u64).fold(1, |value, step| (value * 31 + step) % 1_000_003);
+    assert_eq!(project.read("results/model.bin"), format!("20 {value}\n"));
+}

@@ -24,7 +24,7 @@ tasks:
     run: cat {l} {r} > {all}
 ";
 
-fn scatter(tasks: u32) -> String {
+pub(crate) fn scatter(tasks: u32) -> String {
     format!(
         "workflow: scatter\nparams: {{n: {tasks}}}\ntasks:\n  each:\n    for: {{i: 1..n}}\n    out: {{o: \"o-{{i}}.txt\"}}\n    \
          run: echo {{i}} > {{o}}\n  all:\n    in: [each.o]\n    out: {{list: all.txt}}\n    \
@@ -32,7 +32,7 @@ fn scatter(tasks: u32) -> String {
     )
 }
 
-fn numbers(count: u32) -> String {
+pub(crate) fn numbers(count: u32) -> String {
     (1..=count).map(|number| format!("{number}\n")).collect()
 }
 

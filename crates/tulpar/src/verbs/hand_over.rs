@@ -9,6 +9,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
+use tulpar_core::diagnostic::IMPOSSIBLE_REQUEST;
 use tulpar_core::export::{self, Bundle};
 use tulpar_core::plan::{Graph, Plan};
 
@@ -53,6 +54,10 @@ fn chosen(folder: Option<&Path>, arguments: &HandOverArguments) -> Result<(PathB
         return Ok((project.root().to_owned(), Plan::clone(replayed.engine.graph().plan())));
     }
     let mut prepared = prepare::prepare(folder, &arguments.workflow)?;
+    if arguments.workflow.site.is_none() {
+        // It is written for another place than this machine.
+        prepared.findings.retain(|finding| finding.code != IMPOSSIBLE_REQUEST);
+    }
     let plan = prepared.plan_or_findings()?;
     let root = project_of(&settings::workflow_file(folder, &arguments.workflow)?)?.root().to_owned();
     Ok((root, plan))

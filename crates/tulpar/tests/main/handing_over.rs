@@ -155,3 +155,15 @@ fn a_job_exported_for_slurm_saves_its_state_before_the_limit_and_goes_on_when_it
     scene.say(run()).done();
     assert_eq!(scene.read("out/files/x.txt"), "saved\none more\n", "only what it saved is there again");
 }
+
+#[test]
+fn what_this_machine_lacks_is_exported_all_the_same() {
+    let scene = Scene::new(
+        "workflow: large\ntasks:\n  a:\n    nodes: 2\n    gpus: 9\n    memory: 900 TB\n    out: {x: x.txt}\n    run: hostname > {x}\n",
+    );
+    scene.tulpar("export slurm --to out").done();
+    let batch = scene.read("out/a.sbatch");
+    assert!(batch.contains("--nodes=2\n") && batch.contains("--gres=gpu:9\n"), "{batch}");
+    let refused = scene.tulpar("export slurm --site local --to other");
+    assert!(refused.code == Some(2) && refused.err.contains("W025"), "{refused}");
+}
