@@ -1,6 +1,6 @@
 //! Nodes that are played on this machine, each with a folder of its own: where their tasks run, and what they keep.
 
-use super::harness::{Scene, files_below};
+use super::harness::{Scene, files_below, wait_for};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::process::Command;
@@ -101,6 +101,29 @@ fn the_sandbox_of_a_task_that_failed_and_what_it_said_come_to_the_folder_of_the_
     let said = scene.tulpar("logs a").done();
     assert!(said.out.contains("<folder>/nodes/played-01/"), "{said}");
     assert!(files_below(&scene.path("nodes")).is_empty());
+}
+
+#[test]
+fn a_killed_run_goes_on_from_what_is_on_the_node_and_clean_removes_what_is_left_there() {
+    let line = "echo epoch >> state; echo x > $HOME/up; while ! test -e $HOME/go; do sleep 0.1; done; cp state {o}";
+    for how in ["", " --data nonsharedfs"] {
+        let scene = Scene::new(&format!(
+            "workflow: keeps\ntasks:\n  a: {{checkpoint: state, out: {{o: o.txt}}, run: '{line}'}}\n"
+        ));
+        scene.write("catalogue.yaml", CATALOGUE);
+        let words = format!("run --site played{how}");
+        let running = scene.start(scene.command(&words.split(' ').collect::<Vec<_>>()));
+        wait_for("the task is up", || scene.home("up").exists());
+        running.signal("KILL");
+        running.end();
+        assert!(!files_below(&scene.path("nodes")).is_empty(), "nobody was there to remove it");
+        std::fs::write(scene.home("go"), "").unwrap();
+        scene.tulpar("resume").done();
+        assert_eq!(scene.read("results/o.txt"), "epoch\nepoch\n");
+        scene.tulpar("clean keeps-1").done();
+        let left = files_below(&scene.path("nodes"));
+        assert!(left.is_empty(), "{left:?}");
+    }
 }
 
 #[test]
