@@ -26,13 +26,13 @@ impl Drop for Configured<'_> {
 /// Runs more jobs than the schedd takes while this line holds.
 fn more_than_there_is_room_for(pool: &Pool, name: &str) {
     let project = pool.project("full");
-    project.write("workflow.yaml", &scatter(24));
+    project.write("workflow.yaml", &scatter(12));
     let _configured = Configured::with(pool, name, "5");
     let said = project.tulpar(&["run", "--site", "condor"]);
     assert_eq!(said.code, Some(0), "{said:?}");
-    assert_eq!(project.read("results/all.txt"), numbers(24));
+    assert_eq!(project.read("results/all.txt"), numbers(12));
     let kinds = ["000", "005", "009"].map(|kind| logged(&project, "scatter-1", kind));
-    assert_eq!(kinds, [25, 25, 0], "each was submitted once and ended once");
+    assert_eq!(kinds, [13, 13, 0], "each was submitted once and ended once");
     let words = format!("{}{}", said.stdout, said.stderr);
     assert_eq!(words.matches("HTCondor takes no jobs now").count(), 1, "it is said, and said once: {words}");
     assert!(words.contains(name), "with HTCondor's own words: {words}");
