@@ -22,6 +22,8 @@ pub(crate) struct Batches {
     /// The numbers of the next batch, and of the first of this driver's.
     next: u32,
     first: u32,
+    /// The last that Slurm did not take.
+    taken_back: Option<u32>,
 }
 
 /// What is known of a batch of an earlier driver.
@@ -66,7 +68,7 @@ impl Batches {
         };
         let numbers = numbers(&folder).map_err(failed("listing", &folder))?;
         let next = numbers.last().map_or(1, |last| last + 1);
-        Ok(Self { folder, tag, launch: own, next, first: next })
+        Ok(Self { folder, tag, launch: own, next, first: next, taken_back: None })
     }
 
     pub(crate) fn take_number(&mut self) -> u32 {
@@ -135,9 +137,13 @@ impl Batches {
     }
 
     /// Slurm did not take it, and its attempts go into other batches. Without its items a late array could start nothing.
-    pub(crate) fn take_back(&self, batch: u32) {
+    pub(crate) fn take_back(&mut self, batch: u32) {
         self.close(batch);
         let _ = fs::remove_file(self.file(batch, "sh"));
+        // That of this batch may be the last announcement now.
+        if let Some(before) = self.taken_back.replace(batch) {
+            let _ = fs::remove_file(self.file(before, "json"));
+        }
     }
 
     /// All batches of earlier drivers.
