@@ -10,6 +10,7 @@ mod main {
     mod condor_ways;
     mod dry_run;
     mod event_log;
+    mod every_pool;
     mod executor_text;
     mod far;
     mod handed_features;

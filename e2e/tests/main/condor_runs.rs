@@ -1,4 +1,5 @@
-//! Whole workflows on a real HTCondor pool: what a user types, and what must come of it.
+//! Whole workflows on a real HTCondor pool: what a user types, and what must come of it. What must come of it on Slurm too is
+//! in `every_pool`.
 
 use crate::main::dry_run::{ads, string};
 use crate::main::harness::{Pool, Project, Running, campaign, until};
@@ -43,18 +44,6 @@ pub(crate) fn logged(project: &Project<'_>, run: &str, kind: &str) -> usize {
 }
 
 #[test]
-fn a_diamond_runs_with_exactly_its_files() {
-    let Some(pool) = Pool::condor() else { return };
-    let project = pool.project("diamond");
-    project.write("workflow.yaml", DIAMOND);
-    project.write("words.txt", "hello\nworld\n");
-    project.tulpar(&["run", "--site", "condor"]).good();
-    assert_eq!(project.read("results/all.txt"), "HELLO\nWORLD\nmore\n");
-    let again = project.tulpar(&["run", "--site", "condor", "--json"]).good();
-    assert!(again.contains("\"reused\":4") || again.contains("\"reused\": 4"), "{again}");
-}
-
-#[test]
 fn a_scatter_is_one_cluster_and_comes_back_whole() {
     let Some(pool) = Pool::condor() else { return };
     let project = pool.project("scatter");
@@ -85,6 +74,33 @@ fn gpu_tasks_land_on_the_generation_that_they_ask_for() {
     let devices: Vec<&str> = large.lines().nth(1).unwrap().split(',').collect();
     assert!(large.contains("/execute/n3/") && devices.len() == 2 && devices[0] != devices[1], "{large}");
     assert_eq!(project.read("results/none.txt"), "==\n");
+}
+
+#[test]
+fn programs_that_understand_only_numbers_get_numbers_of_gpus() {
+    let Some(pool) = Pool::condor() else { return };
+    let project = pool.project("numbers");
+    project.write("nvidia-smi", include_str!("../../parts/condor/nvidia-smi"));
+    // Where it is on nodes that have GPUs.
+    let stand_in = project.folder.join("nvidia-smi").display().to_string();
+    pool.root(&["install", "-m", "755", &stand_in, "/usr/bin/nvidia-smi"]).good();
+    project.write(
+        "workflow.yaml",
+        "workflow: numbers\ntasks:\n  \
+         names: {gpus: 2, gpu_capability: 8.0, out: {o: names.txt}, run: \"echo $CUDA_VISIBLE_DEVICES > {o}\"}\n  \
+         numbers: {gpus: 2, gpu_capability: 8.0, env: {TULPAR_GPU_NAMES: index}, out: {o: numbers.txt}, run: \"echo $CUDA_VISIBLE_DEVICES > {o}\"}\n",
+    );
+    let said = project.tulpar(&["run", "--site", "condor"]);
+    pool.root(&["rm", "/usr/bin/nvidia-smi"]).good();
+    said.good();
+    let devices = |name: &str| {
+        let text = project.read(name);
+        let mut devices: Vec<String> = text.trim().split(',').map(str::to_owned).collect();
+        devices.sort();
+        devices
+    };
+    assert_eq!(devices("results/names.txt"), ["GPU-366935eb", "GPU-b8c161fd"]);
+    assert_eq!(devices("results/numbers.txt"), ["0", "1"]);
 }
 
 /// Its state depends on every step before it: a lost or repeated step gives another end.
@@ -144,77 +160,6 @@ fn a_long_training_is_cut_into_short_jobs() {
 }
 
 #[test]
-fn killed_at_random_moments_every_job_runs_exactly_once() {
-    let Some(pool) = Pool::condor() else { return };
-    let project = pool.project("killed");
-    project.write("workflow.yaml", &scatter(100));
-    let kills = if campaign() > 1 { 50 } else { 5 };
-    let mut random = 20_261_116u64;
-    let mut done = 0;
-    let mut ended = Vec::new();
-    // A run that ends before the last kill is looked at, and another begins. One that was killed before it was planned
-    // never began.
-    while done < kills {
-        let begun = || {
-            let folders = std::fs::read_dir(project.folder.join(".tulpar/runs")).into_iter().flatten().flatten();
-            let planned = folders.filter(|folder| folder.path().join("plan.json").exists());
-            planned.map(|folder| folder.file_name().into_string().unwrap()).find(|name| !ended.contains(name))
-        };
-        let name = loop {
-            let running = match begun() {
-                Some(name) => project.start(&["resume", &name]),
-                None => project.start(&["run", "--site", "condor", "--no-cache"]),
-            };
-            if done < kills {
-                random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-                // Early moments are the dangerous ones: nothing, or half, is submitted.
-                let pause = if random >> 63 == 0 { 40 + (random >> 33) % 260 } else { 60 + (random >> 33) % 2500 };
-                std::thread::sleep(std::time::Duration::from_millis(pause));
-                running.signal("KILL");
-                done += 1;
-            }
-            if running.wait().code == Some(0) {
-                break begun().expect("it ended, so it had begun");
-            }
-        };
-        came_once(&project, &name, done);
-        ended.push(name);
-    }
-}
-
-/// Every job of a scatter of a hundred ended once, however often its Tulpar was killed.
-fn came_once(project: &Project, run: &str, kills: u32) {
-    assert_eq!(project.read("results/all.txt"), numbers(100));
-    assert_eq!(logged(project, run, "005"), 101, "each job ended once, after {kills} kills");
-    assert_eq!(logged(project, run, "009"), 0, "none was removed");
-    let own = project.run(&[
-        "condor_q",
-        "-constraint",
-        &format!("TulparRun == \"{}\"", project.folder.join(".tulpar/runs").join(run).display()),
-        "-af",
-        "ClusterId",
-    ]);
-    assert_eq!(own.good().trim(), "", "none is left in the queue");
-}
-
-#[test]
-fn schedd_and_startd_killed_under_a_run_lose_nothing() {
-    let Some(pool) = Pool::condor_alone() else { return };
-    let project = pool.project("daemons");
-    project.write("workflow.yaml", &scatter(60).replace("run: echo", "run: sleep 0.5; echo"));
-    // Without it HTCondor waits forty minutes for a node that is gone.
-    project.write("catalogue.yaml", "sites:\n  pool: {kind: htcondor, submit: {job_lease_duration: 20}}\n");
-    let running = project.start(&["run", "--site", "pool"]);
-    until("some have ended", || logged(&project, "scatter-1", "005") >= 5);
-    pool.root(&["pkill", "-9", "condor_schedd"]);
-    until("some more have ended", || logged(&project, "scatter-1", "005") >= 15);
-    pool.root(&["pkill", "-9", "-f", "condor_startd.*n2"]);
-    running.wait().good();
-    until("its node is back", || pool.root(&["pgrep", "-f", "condor_startd.*n2"]).code == Some(0));
-    assert_eq!(project.read("results/all.txt"), numbers(60));
-}
-
-#[test]
 fn held_is_shown_as_held_with_the_reason_and_goes_on_when_released() {
     let Some(pool) = Pool::condor() else { return };
     let project = pool.project("held");
@@ -254,28 +199,6 @@ fn what_nothing_in_the_pool_can_ever_match_is_said_before_submitting() {
         assert!(said.stderr.contains(words), "{words}: {}", said.stderr);
     }
     assert!(!project.folder.join(".tulpar/runs").exists(), "nothing was begun");
-}
-
-#[test]
-fn a_secret_is_in_no_ad_no_argument_and_no_log() {
-    let Some(pool) = Pool::condor() else { return };
-    let project = pool.project("secret");
-    project.write("config/tulpar/secrets/WANDB_API_KEY", "7f3e9a-only-for-the-job\n");
-    project.write(
-        "workflow.yaml",
-        "workflow: quiet\ntasks:\n  one: {secrets: [WANDB_API_KEY], out: {o: o.txt}, run: \"sleep 2; echo ${#WANDB_API_KEY} > {o}\"}\n",
-    );
-    let running = project.start(&["run", "--site", "condor"]);
-    let mut seen = String::new();
-    until("it is in the queue", || {
-        seen = project.run(&["condor_q", "-all", "-l"]).stdout;
-        seen.contains(&project.folder.display().to_string())
-    });
-    running.wait().good();
-    assert_eq!(project.read("results/o.txt"), "23\n");
-    seen += &project.run(&["condor_history", "-l", "-limit", "5"]).stdout;
-    seen += &project.run(&["grep", "-r", "7f3e9a", ".tulpar"]).stdout;
-    assert!(!seen.contains("7f3e9a"), "the secret is where others can read it");
 }
 
 /// The folder `scratch`, for whoever has the token.

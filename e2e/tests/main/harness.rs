@@ -43,12 +43,16 @@ impl Pool {
 
     /// The HTCondor pool while no other test uses it: for those who kill its daemons.
     pub(crate) fn condor_alone() -> Option<Self> {
-        let alone = || Company::Nobody(CONDOR.write().unwrap_or_else(PoisonError::into_inner));
-        Self::running("TULPAR_CONDOR", "condor", "HTCondor", alone)
+        Self::running("TULPAR_CONDOR", "condor", "HTCondor", || alone(&CONDOR))
     }
 
     pub(crate) fn slurm() -> Option<Self> {
         Self::running("TULPAR_SLURM", "slurm", "Slurm", || shared(&SLURM))
+    }
+
+    /// Slurm while no other test uses it.
+    pub(crate) fn slurm_alone() -> Option<Self> {
+        Self::running("TULPAR_SLURM", "slurm", "Slurm", || alone(&SLURM))
     }
 
     fn running(variable: &'static str, script: &str, name: &str, company: impl FnOnce() -> Company) -> Option<Self> {
@@ -267,6 +271,10 @@ impl Said {
 
 fn shared(pool: &'static RwLock<()>) -> Company {
     Company::Others(pool.read().unwrap_or_else(PoisonError::into_inner))
+}
+
+fn alone(pool: &'static RwLock<()>) -> Company {
+    Company::Nobody(pool.write().unwrap_or_else(PoisonError::into_inner))
 }
 
 /// Waits until something is so.
