@@ -108,7 +108,8 @@ fn turn(bare: &str, blocks: &mut usize) -> Option<bool> {
     for piece in bare.split([';', '|', '&']) {
         let mut words = piece.split_whitespace();
         // A pattern of `case` stands before its command.
-        let first = words.find(|word| !BEFORE.contains(word) && !(word.ends_with(')') && !word.contains('(')));
+        let pattern = |word: &str| word.ends_with(')') && !word.contains('(');
+        let first = words.find(|word| !BEFORE.contains(word) && !pattern(word));
         let Some(first) = first else {
             touched |= piece.split_whitespace().any(|word| BEFORE.contains(&word));
             continue;
