@@ -1,6 +1,6 @@
 //! Nodes that are played on this machine, each with a folder of its own: where their tasks run, and what they keep.
 
-use super::harness::{Scene, files_below, wait_for};
+use super::harness::{Scene, files_below, skipped, wait_for};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::process::Command;
@@ -87,6 +87,11 @@ fn without_a_place_to_keep_files_every_task_fetches_them_and_with_one_every_node
         (TASKS.map(|task| recorded[task].1), kept, files_below(&scene.path("cache")).len())
     };
     assert_eq!(fetched(None), ([100_000, 100_000, 100_000, 100_000], [0, 0], 0));
+    let disk = rustix::fs::statvfs(std::env::temp_dir()).unwrap();
+    if disk.f_bavail * 5 < disk.f_blocks {
+        skipped("nodes that keep what they fetched: less than a fifth of the disk is free, where they keep nothing");
+        return;
+    }
     assert_eq!(fetched(Some("cache")), ([100_000, 100_000, 0, 0], [1, 1], 2));
 }
 
