@@ -45,8 +45,13 @@ const AWAY: [&str; 9] = [
 
 /// What `condor_submit` says when the schedd went away between two jobs of a batch, or has as many jobs as it may
 /// (`MAX_JOBS_PER_OWNER` and its like). The whole batch was given up then, and may be taken later.
-const NOT_NOW: [&str; 4] =
-    ["failed to create cluster", "failed to create proc", "aborting entire submit", "error: failed set "];
+const NOT_NOW: [&str; 5] = [
+    "failed to create cluster",
+    "failed to create proc",
+    "aborting entire submit",
+    "error: failed set ",
+    "would exceed max_jobs_",
+];
 /// Said beside the same words, about what will not change: a batch is larger than any may be.
 const TOO_LARGE: &str = "max_jobs_per_submission";
 
@@ -252,6 +257,8 @@ mod tests {
         for said in [
             "ERROR: Can't find address of local schedd",
             "ERROR: Failed to create cluster; Number of submitted jobs would exceed MAX_JOBS_SUBMITTED",
+            // What the schedd says that is full to the last place.
+            "ERROR: MAX_JOBS_SUBMITTED exceeded. Current=5, Limit=5; Number of submitted jobs would exceed MAX_JOBS_SUBMITTED",
             "ERROR: Failed to create proc; Number of submitted jobs per owner would exceed MAX_JOBS_PER_OWNER",
             "ERROR: Failed submission for job 30670.2085 - aborting entire submit; ERROR: Failed to queue job.",
             "ERROR: Failed set Cmd=\"/bin/true\" for job 12 (104)",
