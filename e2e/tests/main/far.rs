@@ -17,7 +17,18 @@ fn what_the_study_found_about_nfs_is_answered_where_the_shared_folder_is_far_awa
     let program = tulpar().expect("the program `tulpar` is built");
     let mut far = Command::new(Path::new(env!("CARGO_MANIFEST_DIR")).join("far"));
     far.current_dir(&folder).stdin(Stdio::null()).args(["--round-trip", "4", "far"]).arg(program);
-    far.args(["experiment", "scenarios", "workflow.yaml", "--repeat", "2", "--latency", "1ms", "--shared", "far", "--json"]);
+    far.args([
+        "experiment",
+        "scenarios",
+        "workflow.yaml",
+        "--repeat",
+        "2",
+        "--latency",
+        "1ms",
+        "--shared",
+        "far",
+        "--json",
+    ]);
     let said = far.output().unwrap();
     let (told, words) = (String::from_utf8_lossy(&said.stdout), String::from_utf8_lossy(&said.stderr));
     if said.status.code() == Some(3) && words.contains("far: ") {

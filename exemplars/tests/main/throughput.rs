@@ -1,7 +1,7 @@
 //! The two templates for many tasks: one with few and small pictures, one in virtual time at its full size.
 
 use super::programs::{PROGRAM, Place};
-use super::workflows::{all_reused, run, tulpar};
+use super::workflows::{all_reused, killed_when, run, tulpar, wait_for};
 use std::fs::File;
 use std::path::Path;
 
@@ -66,4 +66,52 @@ fn the_campaign_of_eighteen_million_articles_comes_to_the_numbers_of_its_readme(
         let written = format!("{},{:03} ", count / 1000, count % 1000);
         assert!(readme.contains(&written), "the README does not say {written:?}: {attempts}");
     }
+}
+
+/// In place of the program that infers: goes through the articles of a shard that are not on the list. Having done two of the
+/// first shard it waits until it may go on.
+const INFER: &str = "\
+# SHARD --model MODEL --done LIST --out ANSWERS
+touch \"$5\"
+for article in $(tar -tf \"$1\"); do
+  if grep -qx \"$article\" \"$5\"; then continue; fi
+  echo \"$article\" >> FOLDER/inferred
+  echo \"$article\" >> \"$5\"
+  if [ \"$article\" = 1-2 ]; then : > FOLDER/two; while [ ! -e FOLDER/go ]; do sleep 0.05; done; fi
+done
+cp \"$5\" \"$7\"
+";
+
+#[test]
+fn a_campaign_that_is_killed_infers_every_article_once() {
+    let Some(tulpar) = tulpar() else { return };
+    let place = template("articles.yaml");
+    let folder = place.path().display().to_string();
+    place.write("infer-articles", &INFER.replace("FOLDER", &folder));
+    let text = String::from_utf8(place.bytes("articles.yaml")).expect("text");
+    place.write("articles.yaml", &text.replace("      infer-articles ", &format!("      sh {folder}/infer-articles ")));
+    place.write("catalogue.yaml", "sites:\n  large: {groups: [{nodes: 1, cpus: 12, memory: 64 GB, disk: 64 GB}]}\n");
+    place.write("model.gguf", "a model\n");
+    std::fs::create_dir(place.path().join("articles")).expect("a folder");
+    for shard in 1..=3 {
+        let names: Vec<String> = (1..=5).map(|article| format!("{shard}-{article}")).collect();
+        names.iter().for_each(|name| place.write(name, "words\n"));
+        let tar = std::process::Command::new("tar")
+            .args(["-cf", &format!("articles/{shard}.tar")])
+            .args(&names)
+            .current_dir(place.path())
+            .status();
+        assert!(tar.expect("tar starts").success());
+    }
+    killed_when(&place, &tulpar, "run articles.yaml --site large", |_| {
+        wait_for("two articles are done", || place.path().join("two").exists())
+    });
+    place.write("go", "");
+    run(&place, &tulpar, "resume");
+    assert_eq!(place.bytes("results/articles.txt"), b"15\n");
+    let inferred = String::from_utf8(place.bytes("inferred")).expect("text");
+    let mut inferred: Vec<&str> = inferred.lines().collect();
+    inferred.sort_unstable();
+    let all: Vec<String> = (1..=3).flat_map(|shard| (1..=5).map(move |number| format!("{shard}-{number}"))).collect();
+    assert_eq!(inferred, all, "each once, though the first shard was killed after two");
 }

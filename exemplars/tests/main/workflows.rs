@@ -262,7 +262,12 @@ fn deepdrivemd_killed_at_any_moment_ends_with_the_same_outliers() {
 }
 
 /// Starts Tulpar with these words; once this has happened, kills the driver and then everything that it had started.
-fn killed_when(place: &Place, tulpar: &Path, words: &str, happened: impl Fn(&mut dyn Iterator<Item = String>) -> bool) {
+pub fn killed_when(
+    place: &Place,
+    tulpar: &Path,
+    words: &str,
+    happened: impl Fn(&mut dyn Iterator<Item = String>) -> bool,
+) {
     let mut child = command(place, tulpar, words).stderr(Stdio::piped()).spawn().expect("it starts");
     let mut said = BufReader::new(child.stderr.take().expect("a pipe")).lines().map_while(Result::ok);
     assert!(happened(&mut said), "it ended before that");
@@ -300,7 +305,7 @@ fn kept(folder: &Path) -> bool {
     })
 }
 
-fn wait_for(what: &str, happened: impl Fn() -> bool) -> bool {
+pub fn wait_for(what: &str, happened: impl Fn() -> bool) -> bool {
     let until = Instant::now() + Duration::from_secs(300);
     while !happened() {
         assert!(Instant::now() < until, "waited too long until {what}");
