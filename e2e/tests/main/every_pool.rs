@@ -208,7 +208,7 @@ fn queue_and_node_killed_under_a_run_lose_nothing(kind: Kind) {
         return skipped("this Slurm does not start again what is killed: `e2e/slurm down`, `e2e/slurm up`");
     }
     let project = pool.project("daemons");
-    telling(kind, &project, 60, "sleep 0.5; ");
+    telling(kind, &project, 60, "sleep 1; ");
     // Without it HTCondor waits forty minutes for a node that is gone.
     project.write(
         "catalogue.yaml",
@@ -216,6 +216,12 @@ fn queue_and_node_killed_under_a_run_lose_nothing(kind: Kind) {
     );
     let running = project.start(&["run", "--site", kind.site()]);
     until("some have ended", || ended(kind, &project, "scatter-1") >= 5);
+    if kind == Slurm {
+        // It would believe that jobs of other tests still run.
+        let (state, begun) =
+            ("/var/spool/slurmctld/job_state", project.folder.join("workflow.yaml").display().to_string());
+        until("what was before is written down", || pool.root(&["test", state, "-nt", &begun]).code == Some(0));
+    }
     pool.root(&["pkill", "-9", "-x", queue]).good();
     until("some more have ended", || ended(kind, &project, "scatter-1") >= 15);
     pool.root(&["pkill", "-9", "-f", node]).good();
