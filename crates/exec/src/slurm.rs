@@ -46,6 +46,8 @@ pub enum SlurmError {
     NotHere { program: &'static str, source: io::Error },
     #[error("Slurm does not answer: {0}")]
     NoAnswer(String),
+    #[error("{}: Slurm writes no log into a folder with a backslash in its name; move the workflow to another one", .0.display())]
+    Backslash(PathBuf),
     #[error(transparent)]
     Lines(#[from] script::ScriptError),
     #[error("{doing} {}: {source}", .path.display())]
@@ -54,6 +56,14 @@ pub enum SlurmError {
 
 fn failed<'a>(doing: &'static str, path: &'a Path) -> impl FnOnce(io::Error) -> SlurmError + 'a {
     move |source| SlurmError::Io { doing, path: path.to_owned(), source }
+}
+
+/// Slurm takes backslashes out of the paths of logs, and jobs that cannot write theirs are never started.
+fn can_hold_logs(run: &Path) -> Result<(), SlurmError> {
+    match run.as_os_str().as_encoded_bytes().contains(&b'\\') {
+        true => Err(SlurmError::Backslash(run.to_owned())),
+        false => Ok(()),
+    }
 }
 
 /// What the cluster has and how it is configured. Waits a moment for a controller that is being restarted.
@@ -89,6 +99,7 @@ impl Slurm {
     /// Starts following. `launch` is the program that jobs run; it is copied into the folder of the run, which must lie on
     /// a file system that all nodes see under the same path.
     pub fn start(remote: Remote, queue: &Queue, launch: PathBuf) -> Result<(Self, Receiver<Observation>), SlurmError> {
+        can_hold_logs(&remote.run().path)?;
         script::check(&queue.lines)?;
         queue.classes.iter().try_for_each(|class| script::check(&class.lines))?;
         let cluster = Arc::new(cluster()?);

@@ -113,7 +113,11 @@ fn a_diamond_runs_with_exactly_its_files(kind: Kind) {
 
 fn a_folder_may_have_quotes_and_blanks_in_its_name(kind: Kind) {
     let Some(pool) = kind.pool() else { return };
-    let project = pool.project("it's my \"own\" 50% $HOME;");
+    let folder = match kind {
+        Condor => "it's my \"own\" a=b c\\d 50% $HOME;",
+        Slurm => "it's my \"own\" a=b 50% $HOME;",
+    };
+    let project = pool.project(folder);
     project.write("workflow.yaml", DIAMOND);
     project.write("words.txt", "hello\nworld\n");
     project.tulpar(&["run", "--site", kind.site()]).good();

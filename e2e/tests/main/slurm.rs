@@ -48,3 +48,12 @@ fn a_workflow_runs_on_slurm_unchanged() {
     assert_eq!(said.code, Some(0), "{said:?}");
     assert!(project.read("results/after.txt").ends_with("done\n"));
 }
+
+#[test]
+fn a_folder_that_slurm_writes_no_logs_into_is_refused_at_once() {
+    let Some(pool) = Pool::slurm() else { return };
+    let project = pool.project("back\\slash");
+    project.write("workflow.yaml", "workflow: one\ntasks:\n  one: {out: {o: o.txt}, run: \"echo > {o}\"}\n");
+    let said = project.tulpar(&["run", "--site", "slurm"]);
+    assert!(said.code == Some(3) && said.stderr.contains("a backslash in its name"), "{said:?}");
+}

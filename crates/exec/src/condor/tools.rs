@@ -56,7 +56,12 @@ const NOT_NOW: [&str; 5] = [
 const TOO_LARGE: &str = "max_jobs_per_submission";
 
 fn run(program: &'static str, arguments: &[&str]) -> Result<String, CondorError> {
+    run_in(Path::new("."), program, arguments)
+}
+
+fn run_in(folder: &Path, program: &'static str, arguments: &[&str]) -> Result<String, CondorError> {
     let mut command = Command::new(program);
+    command.current_dir(folder);
     command.args(arguments).env("LC_ALL", "C");
     // SAFETY: prctl is async-signal-safe and touches nothing that the parent shares.
     unsafe {
@@ -112,7 +117,10 @@ pub fn any_machine(constraint: &str) -> Result<bool, CondorError> {
 
 /// Submits a description; gives the cluster and how many jobs it has.
 pub(super) fn submit(file: &Path) -> Result<(i64, i32), CondorError> {
-    let text = run("condor_submit", &["-terse", &file.display().to_string()])?;
+    let folder = file.parent().unwrap_or(Path::new("."));
+    // Alone: a path with `=` in it would be taken for an assignment.
+    let name = file.file_name().unwrap_or_default().to_string_lossy();
+    let text = run_in(folder, "condor_submit", &["-terse", &name])?;
     // `20.0 - 20.2`
     let last = text.lines().rev().find(|line| line.contains(" - ")).and_then(|line| {
         let (cluster, number) = line.rsplit(" - ").next()?.trim().split_once('.')?;

@@ -24,6 +24,7 @@ pub struct SlurmSupply {
 
 impl SlurmSupply {
     pub fn new(queue: Queue, launch: PathBuf, run: &Path) -> Result<Self, SlurmError> {
+        super::can_hold_logs(run)?;
         let cluster = super::cluster()?;
         let folder = crate::pilots::folder(run).join("slurm");
         fs::create_dir_all(&folder).map_err(super::failed("making", &folder))?;
