@@ -199,7 +199,7 @@ fn a_job_that_came_though_its_submission_failed_is_removed_when_it_was_cancelled
 fn while_many_jobs_are_there_those_that_follow_are_submitted_together() {
     let submit = r#"
 count submits
-echo "$n.0 - $n.$(($(grep -c . "${2%.sub}.items") - 1))"
+echo "$n.0 - $n.$(($(grep -c . "$queue/${2%.sub}.items") - 1))"
 [ $n = 1 ] || for job in 300 301 302; do
   submitted "$(printf '%03d.%03d.000' $n $((job - 300)))" $job.1
   ended "$(printf '%03d.%03d.000' $n $((job - 300)))" $job.1
@@ -220,7 +220,7 @@ done"#;
 
 #[test]
 fn what_waits_for_others_to_be_submitted_can_be_cancelled() {
-    let submit = "count submits; echo \"$n.0 - $n.$(($(grep -c . \"${2%.sub}.items\") - 1))\"";
+    let submit = "count submits; echo \"$n.0 - $n.$(($(grep -c . \"$queue/${2%.sub}.items\") - 1))\"";
     let commands = [("condor_submit", submit), ("condor_q", ":"), ("condor_rm", ":")];
     let test = "what_waits_for_others_to_be_submitted_can_be_cancelled";
     let Some(stage) = stage(test, &commands) else { return };

@@ -14,6 +14,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tulpar_core::ids::Digest;
+use tulpar_core::resources::USUAL_GRACE;
 
 /// Until a driver has said how long a pilot shall go on without it.
 const FIRST_LEASE: Duration = Duration::from_secs(300);
@@ -164,8 +165,9 @@ struct Schedule {
 impl Schedule {
     fn of(until: Duration, grace: Duration, now: Instant) -> Schedule {
         let reserve = |most: u64| (until / 10).clamp(Duration::from_secs(1), Duration::from_secs(most)).min(until / 3);
-        // Who takes long to save its state is told earlier, but not before half of the time.
-        let stop = now + until.saturating_sub(reserve(60).max((grace + SENDING).min(until / 2)));
+        // Who takes longer than usual to save its state is told so much earlier, but not before half of the time.
+        let longer = grace.saturating_sub(USUAL_GRACE);
+        let stop = now + until.saturating_sub((reserve(60) + longer).min(until / 2));
         Schedule { drain: stop.checked_sub(reserve(300)).unwrap_or(now), stop }
     }
 }
@@ -403,4 +405,22 @@ fn instance() -> u64 {
     let host = rustix::system::uname().nodename().to_string_lossy().into_owned();
     let digest = Digest::of(format!("{now} {} {host}", std::process::id()).as_bytes());
     u64::from_le_bytes(digest.0[..8].try_into().expect("eight of them"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tasks_that_take_long_to_save_their_state_are_told_earlier() {
+        let now = Instant::now();
+        let stop = |until: u64, grace: u64| {
+            let schedule = Schedule::of(Duration::from_secs(until), Duration::from_secs(grace), now);
+            schedule.stop.duration_since(now).as_secs()
+        };
+        assert_eq!(stop(20, 10), 18);
+        assert_eq!(stop(14_400, 10), 14_340);
+        assert_eq!(stop(14_400, 310), 14_040);
+        assert_eq!(stop(100, 600), 50);
+    }
 }
