@@ -3,7 +3,7 @@
 use crate::main::dry_run::{Dice, ads, cases, string, words};
 use crate::main::harness::Pool;
 use tulpar_core::htcondor::items::Items;
-use tulpar_core::htcondor::submit::{Description, Value, literal};
+use tulpar_core::htcondor::submit::{Description, Value, literal_in_queue};
 
 const PIECES: &[&str] = &[
     "a",
@@ -160,7 +160,7 @@ fn what_was_said_of_a_job_is_found_again_by_asking_for_it() {
         let Ok(text) = description.to_text() else { continue };
         project.write(&format!("{number}.sub"), &text);
         let cluster = project.submit(&format!("{number}.sub"));
-        let asked = format!("TulparRun == {}", literal(name));
+        let asked = format!("TulparRun == {}", literal_in_queue(name));
         let found = project.run(&["condor_q", "-constraint", &asked, "-af", "ClusterId"]).good();
         assert_eq!(found.trim(), cluster.to_string(), "{asked}");
         project.run(&["condor_rm", &cluster.to_string()]).good();

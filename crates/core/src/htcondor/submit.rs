@@ -291,10 +291,23 @@ fn quoted(word: &str) -> String {
     }
 }
 
-/// A string in an expression, in a description as in a question to the queue. A backslash stands for itself unless a quote
-/// follows it.
-pub fn literal(text: &str) -> String {
+/// A string in an expression. A backslash stands for itself unless a quote follows it.
+fn literal(text: &str) -> String {
     format!("\"{}\"", text.replace('"', "\\\""))
+}
+
+/// The same in a question to the queue: what stands for two dollars there becomes two dollars only when a slot is found.
+pub fn literal_in_queue(text: &str) -> String {
+    let mut held = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(at) = rest.find('$') {
+        let after = rest[at..].trim_start_matches('$');
+        let run = &rest[at..rest.len() - after.len()];
+        held.push_str(&rest[..at]);
+        held.push_str(if run.len() == 2 { "$$(DOLLARDOLLAR)" } else { run });
+        rest = after;
+    }
+    literal(&(held + rest))
 }
 
 /// `$` and `$$` as HTCondor gives them back: the first when submitting, the second when a slot is found.

@@ -8,7 +8,7 @@ use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use tulpar_core::htcondor::pool::{self, Pool};
-use tulpar_core::htcondor::submit::literal;
+use tulpar_core::htcondor::submit::literal_in_queue;
 use tulpar_core::ids::AttemptId;
 
 /// A job in the queue: its cluster and its number there.
@@ -145,7 +145,7 @@ pub(super) struct Queued {
 
 /// All jobs of a run in the queue.
 pub(super) fn queue(run_tag: &str) -> Result<Vec<Queued>, CondorError> {
-    let constraint = format!("TulparRun == {}", literal(run_tag));
+    let constraint = format!("TulparRun == {}", literal_in_queue(run_tag));
     let wanted =
         "ClusterId,ProcId,JobStatus,TulparAttempt,HoldReason,HoldReasonCode,HoldReasonSubCode,LastRejMatchReason";
     let text = run("condor_q", &["-json", "-attributes", wanted, "-constraint", &constraint])?;
@@ -167,7 +167,7 @@ const MOST_HISTORY: &str = "100000";
 
 /// The jobs of a run that have left the queue, as far as the schedd remembers them.
 pub(super) fn history(run_tag: &str) -> Result<BTreeMap<AttemptId, Left>, CondorError> {
-    let constraint = format!("TulparRun == {}", literal(run_tag));
+    let constraint = format!("TulparRun == {}", literal_in_queue(run_tag));
     let wanted = "TulparAttempt,JobStatus,ExitCode";
     let text = run(
         "condor_history",
@@ -187,7 +187,7 @@ pub(super) fn history(run_tag: &str) -> Result<BTreeMap<AttemptId, Left>, Condor
 
 /// Jobs in the queue whose attribute `of` is this text, by their attribute `name`. Those that are being removed are gone.
 pub(super) fn named_jobs(of: &str, text: &str, name: &str) -> Result<BTreeMap<String, Named>, CondorError> {
-    let constraint = format!("{of} == {} && JobStatus != 3 && JobStatus != 4", literal(text));
+    let constraint = format!("{of} == {} && JobStatus != 3 && JobStatus != 4", literal_in_queue(text));
     let wanted = format!("ClusterId,ProcId,JobStatus,HoldReason,{name}");
     let text = run("condor_q", &["-json", "-attributes", &wanted, "-constraint", &constraint])?;
     let ads = ads(&text)?;
