@@ -99,7 +99,9 @@ fn programs_that_understand_only_numbers_get_numbers_of_gpus() {
         devices.sort();
         devices
     };
-    assert_eq!(devices("results/names.txt"), ["GPU-366935eb", "GPU-b8c161fd"]);
+    // HTCondor 23 shortens them, HTCondor 25 does not.
+    let names = devices("results/names.txt");
+    assert!(names[0].starts_with("GPU-366935eb") && names[1].starts_with("GPU-b8c161fd"), "{names:?}");
     assert_eq!(devices("results/numbers.txt"), ["0", "1"]);
 }
 
