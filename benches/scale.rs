@@ -137,16 +137,15 @@ fn site(nodes: u32) -> Site {
         (0..if index.is_multiple_of(2) { 0 } else { 4 }).map(|id| Gpu { id: id.to_string(), ..Gpu::default() })
     };
     let nodes = (0..nodes)
-        .map(|index| Node {
-            kind: Default::default(),
-            name: format!("node{index:05}"),
-            capacity: Capacity {
+        .map(|index| {
+            let capacity = Capacity {
                 milli_cpus: 64_000,
                 memory: Bytes(256 << 30),
                 disk: Bytes(1 << 40),
                 gpus: gpus(index).collect(),
                 ..Capacity::default()
-            },
+            };
+            Node::new(format!("node{index:05}"), capacity)
         })
         .collect();
     Site::new("cluster", nodes)
