@@ -153,7 +153,7 @@ fn the_nodes_of_the_scenarios_have_folders_of_their_own_except_on_a_shared_file_
         "workflow.yaml",
         &format!(
             "workflow: small\ntasks:\n  a: {{for: {{n: [1, 2]}}, out: {{o: 'o-{{n}}.txt'}}, \
-             run: '(pwd | tr -d \"\\n\"; echo \" $TULPAR_TASK\") >> {}; echo > {{o}}'}}\n",
+             run: 'echo \"$(pwd) $TULPAR_TASK\" >> {}; echo > {{o}}'}}\n",
             places.display()
         ),
     );
