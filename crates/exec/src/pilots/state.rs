@@ -157,11 +157,11 @@ impl State {
         self.attempts.insert(attempt, placed);
     }
 
-    /// Pilots with nothing to do, and what others have that they have not started.
+    /// What pilots have beyond what they can run at once, as much as there are others with nothing to do.
     pub(super) fn unfair(&self) -> Vec<(usize, Vec<AttemptId>)> {
         let mut idle = self.slots.iter().filter(|slot| slot.is_there() && slot.attempts.is_empty()).count();
         let mut wanted = Vec::new();
-        for (number, slot) in self.slots.iter().enumerate().filter(|(_, slot)| slot.is_there() && slot.is_full(1)) {
+        for (number, slot) in self.slots.iter().enumerate().filter(|(_, slot)| slot.is_there() && slot.is_full(0)) {
             if idle == 0 {
                 break;
             }
@@ -381,4 +381,49 @@ pub(super) fn ended(ending: Ending) -> Box<Report> {
         script: None,
         told: None,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::net::TcpListener;
+
+    /// Two pilots of one core that are there.
+    fn two() -> State {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let node = |id: u32| PilotNode {
+            id: NodeId(id),
+            name: format!("pilot-{id}"),
+            capacity: Capacity { milli_cpus: 1000, ..Capacity::default() },
+        };
+        let mut state = State::new(vec![node(0), node(1)], crossbeam_channel::unbounded().0);
+        for slot in &mut state.slots {
+            let stream = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+            let (outbox, lists) = (Arc::default(), Lists::default());
+            (slot.present, slot.line) = (true, Some(Line { number: 1, outbox, lists, stream }));
+        }
+        state
+    }
+
+    fn spec(job: u32) -> Box<JobSpec> {
+        let limits = serde_json::to_string(&tulpar_core::workflow::Limits::default()).unwrap();
+        let spec = format!(
+            r#"{{"attempt":{{"job":{job},"n":1}},"name":"a","command":{{"arguments":["true"]}},"limits":{limits},"milli_cpus":1000,"node":"pilot-0"}}"#
+        );
+        serde_json::from_str(&spec).unwrap()
+    }
+
+    #[test]
+    fn only_what_a_pilot_cannot_run_at_once_goes_to_one_that_has_nothing_to_do() {
+        let mut state = two();
+        state.place(0, spec(1));
+        // It fetches its inputs, or starts right now: elsewhere it would begin anew.
+        assert_eq!(state.unfair(), []);
+        state.place(0, spec(2));
+        let waiting = state.unfair();
+        assert_eq!(waiting.len(), 1);
+        assert_eq!((waiting[0].0, waiting[0].1.len()), (0, 1));
+        let back = state.take_back(0, waiting[0].1[0]).unwrap();
+        assert_eq!(state.slot_for(&back), Some(1));
+    }
 }

@@ -359,6 +359,7 @@ impl Agent {
     }
 
     fn drop_held(&self, state: &mut State, attempt: AttemptId) {
+        stop_waiting(state, attempt);
         let Some(held) = state.attempts.remove(&attempt) else { return };
         if held.end.is_none() {
             release(state, &held);
@@ -366,7 +367,6 @@ impl Agent {
         for digest in held.end.iter().flat_map(|(_, digests)| digests) {
             state.store.unpin(digest);
         }
-        state.queue.retain(|waiting| *waiting != attempt);
     }
 
     fn start_more(&self, state: &mut State) {
@@ -457,6 +457,25 @@ impl Agent {
     }
 }
 
+/// Takes an attempt off every list. One that is sent once more would be on some of them twice, and start before its last
+/// input is there.
+fn stop_waiting(state: &mut State, attempt: AttemptId) {
+    let Some(held) = state.attempts.get(&attempt) else { return };
+    match held.stage {
+        Stage::Fetching => {
+            for (digest, _) in held.digests() {
+                let Some(waiting) = state.fetching.get_mut(&digest) else { continue };
+                waiting.retain(|other| *other != attempt);
+                if waiting.is_empty() {
+                    state.fetching.remove(&digest);
+                }
+            }
+        }
+        Stage::Waiting => state.queue.retain(|waiting| *waiting != attempt),
+        Stage::Running | Stage::Ended => {}
+    }
+}
+
 /// Cores and inputs of an attempt that is over.
 fn release(state: &mut State, held: &Held) {
     if held.stage == Stage::Running {
@@ -466,3 +485,6 @@ fn release(state: &mut State, held: &Held) {
         state.store.unpin(&digest);
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,6 +1,6 @@
 //! How attempts of a pilot end: what they left is measured, said, and remembered until the driver knows it.
 
-use super::{Agent, Held, REMEMBERED, REMEMBERED_BYTES, State, release};
+use super::{Agent, Held, REMEMBERED, REMEMBERED_BYTES, State, release, stop_waiting};
 use crate::Notice;
 use crate::pilot::ending::{self, Measured};
 use crate::pilot::message::{Ended, Message, Stage, Stream};
@@ -48,9 +48,7 @@ impl Agent {
     /// Ends an attempt that no process was started for.
     pub(super) fn end_unstarted(&self, state: &mut State, attempt: AttemptId, ending: Ending) {
         let nothing = || Stream::Here(Vec::new());
-        state.queue.retain(|waiting| *waiting != attempt);
-        state.fetching.values_mut().for_each(|waiting| waiting.retain(|other| *other != attempt));
-        state.fetching.retain(|_, waiting| !waiting.is_empty());
+        stop_waiting(state, attempt);
         let ended = Ended {
             attempt,
             report: ending::unstarted(ending),
