@@ -50,6 +50,21 @@ fn a_run_of_more_jobs_than_the_schedd_takes_comes_to_its_end() {
     more_than_there_is_room_for(&pool, "MAX_JOBS_SUBMITTED");
 }
 
+#[test]
+fn a_run_of_more_jobs_than_a_submission_may_have_is_submitted_in_parts() {
+    let Some(pool) = Pool::condor_alone() else { return };
+    let project = pool.project("parts");
+    project.write("workflow.yaml", &scatter(12));
+    let _configured = Configured::with(&pool, "MAX_JOBS_PER_SUBMISSION", "5");
+    project.tulpar(&["run", "--site", "condor"]).good();
+    assert_eq!(project.read("results/all.txt"), numbers(12));
+    let kinds = ["000", "005", "009"].map(|kind| logged(&project, "scatter-1", kind));
+    assert_eq!(kinds, [13, 13, 0], "each was submitted once and ended once");
+    let log = project.read(".tulpar/runs/scatter-1/queue/events.log");
+    let sixths = log.lines().filter(|line| line.starts_with("000 (") && line.contains(".005.")).count();
+    assert_eq!(sixths, 0, "no submission had more than five: {log}");
+}
+
 /// Those of the run that the history of the schedd has.
 fn remembered(project: &Project<'_>, run: &str) -> Vec<String> {
     let mine = format!("TulparRun == \"{}\"", project.folder.join(".tulpar/runs").join(run).display());

@@ -22,6 +22,8 @@ pub enum CondorError {
     Away(String),
     #[error("HTCondor takes no jobs now: {0}")]
     NotNow(String),
+    #[error("HTCondor takes no submission of so many jobs: {0}")]
+    TooLarge(String),
     #[error("HTCondor refuses: {0}")]
     Refused(String),
     #[error("`{command}` printed what cannot be read: {problem}")]
@@ -52,7 +54,7 @@ const NOT_NOW: [&str; 5] = [
     "error: failed set ",
     "would exceed max_jobs_",
 ];
-/// Said beside the same words, about what will not change: a batch is larger than any may be.
+/// Said beside the same words, about what will not change: a batch is larger than any may be. Parts of it are taken.
 const TOO_LARGE: &str = "max_jobs_per_submission";
 
 fn run(program: &'static str, arguments: &[&str]) -> Result<String, CondorError> {
@@ -88,7 +90,9 @@ fn failure(said: String) -> CondorError {
     let says = |known: &[&str]| known.iter().any(|words| lower.contains(words));
     if says(&AWAY) {
         CondorError::Away(said)
-    } else if says(&NOT_NOW) && !says(&[TOO_LARGE]) {
+    } else if says(&[TOO_LARGE]) {
+        CondorError::TooLarge(said)
+    } else if says(&NOT_NOW) {
         CondorError::NotNow(said)
     } else {
         CondorError::Refused(said)
@@ -273,10 +277,11 @@ mod tests {
         ] {
             assert!(waits(said), "{said}");
         }
-        for said in [
-            "ERROR: Failed to create proc; Number of jobs in this submission would exceed MAX_JOBS_PER_SUBMISSION",
-            "ERROR: on Line 7 of submit file: Executable file /x does not exist; ERROR: Failed to queue job.",
-        ] {
+        let too_large =
+            "ERROR: Failed to create proc; Number of jobs in this submission would exceed MAX_JOBS_PER_SUBMISSION";
+        assert!(matches!(failure(too_large.to_owned()), CondorError::TooLarge(_)));
+        for said in ["ERROR: on Line 7 of submit file: Executable file /x does not exist; ERROR: Failed to queue job."]
+        {
             assert!(!waits(said), "{said}");
         }
     }

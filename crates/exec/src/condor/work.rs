@@ -95,6 +95,8 @@ pub(super) struct Work {
     /// Attempts of an earlier driver that are still to be found.
     reconciling: Option<Vec<AttemptId>>,
     batches: u32,
+    /// The largest submission that may be taken, as far as HTCondor has said.
+    most: usize,
     heard: Instant,
     /// When the queue is next asked why jobs wait.
     ask_why: Instant,
@@ -132,6 +134,7 @@ impl Work {
             removing: Vec::new(),
             pausing: BTreeSet::new(),
             reconciling: None,
+            most: usize::MAX,
             heard: Instant::now(),
             ask_why: Instant::now() + ASK_AFTER,
             live,
@@ -299,6 +302,9 @@ impl Work {
     }
 
     fn hand_over(&mut self, waiting: Waiting) {
+        if waiting.attempts.len() > self.most {
+            return self.hand_over_in_parts(waiting);
+        }
         match tools::submit(&waiting.file) {
             Ok((cluster, count)) => {
                 debug_assert_eq!(count as usize, waiting.attempts.len(), "one job an item");
@@ -312,17 +318,23 @@ impl Work {
                 }
                 self.answered();
             }
-            Err(CondorError::Refused(problem)) => {
-                for attempt in waiting.attempts {
-                    self.tracked.remove(&attempt);
-                    self.end(attempt, Ending::Refused(format!("HTCondor refuses it: {problem}")));
-                }
+            Err(CondorError::TooLarge(_)) if waiting.attempts.len() > 1 => {
+                self.most = waiting.attempts.len().div_ceil(2);
+                self.hand_over_in_parts(waiting);
             }
+            Err(CondorError::Refused(problem) | CondorError::TooLarge(problem)) => self.refuse(waiting, &problem),
             Err(error) => {
                 self.wait_for(&error);
                 let too_many = matches!(error, CondorError::NotNow(_));
                 self.waiting.push(Waiting { too_many, ..waiting });
             }
+        }
+    }
+
+    fn refuse(&mut self, waiting: Waiting, problem: &str) {
+        for attempt in waiting.attempts {
+            self.tracked.remove(&attempt);
+            self.end(attempt, Ending::Refused(format!("HTCondor refuses it: {problem}")));
         }
     }
 

@@ -1,5 +1,6 @@
 //! Batches that HTCondor takes only in parts: a schedd has room for so many jobs of a user (`MAX_JOBS_PER_OWNER`), or of all
-//! (`MAX_JOBS_SUBMITTED`), and takes a submission whole or not at all. How much room there is it does not say.
+//! (`MAX_JOBS_SUBMITTED`), and takes a submission whole or not at all; or no submission may have more than so many
+//! (`MAX_JOBS_PER_SUBMISSION`). How many it does not say.
 
 use super::{Waiting, Work};
 use std::io;
@@ -9,7 +10,11 @@ impl Work {
     /// Hands over a batch that was not taken before; half of it, where the end of our own jobs would never make room for all.
     pub(super) fn hand_over_what_fits(&mut self, waiting: Waiting) {
         let too_many = waiting.too_many && waiting.attempts.len() > self.jobs.len().max(1);
-        let parts = if too_many { self.halves(waiting) } else { vec![waiting] };
+        let parts = match too_many {
+            // Where they cannot be written it stays whole.
+            true => self.halves(waiting).unwrap_or_else(|(waiting, _)| vec![waiting]),
+            false => vec![waiting],
+        };
         for part in parts {
             match self.again {
                 // What was refused a moment ago will be refused now.
@@ -19,8 +24,16 @@ impl Work {
         }
     }
 
-    /// As descriptions of their own. Where they cannot be written the batch stays whole.
-    fn halves(&mut self, mut waiting: Waiting) -> Vec<Waiting> {
+    /// Hands over a batch that is larger than any may be.
+    pub(super) fn hand_over_in_parts(&mut self, waiting: Waiting) {
+        match self.halves(waiting) {
+            Ok(halves) => halves.into_iter().for_each(|half| self.hand_over(half)),
+            Err((waiting, error)) => self.refuse(waiting, &format!("it cannot be parted: {error}")),
+        }
+    }
+
+    /// As descriptions of their own.
+    fn halves(&mut self, mut waiting: Waiting) -> Result<Vec<Waiting>, (Waiting, io::Error)> {
         let middle = waiting.attempts.len().div_ceil(2);
         let mut name = || {
             self.batches += 1;
@@ -32,9 +45,9 @@ impl Work {
                 let rest = waiting.attempts.split_off(middle);
                 let attempts = [waiting.attempts, rest];
                 let halves = files.into_iter().zip(attempts);
-                halves.map(|(file, attempts)| Waiting { file, attempts, too_many: false }).collect()
+                Ok(halves.map(|(file, attempts)| Waiting { file, attempts, too_many: false }).collect())
             }
-            Err(_) => vec![waiting],
+            Err(error) => Err((waiting, error)),
         }
     }
 }
