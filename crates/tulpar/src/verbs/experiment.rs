@@ -6,17 +6,19 @@ mod scenarios;
 
 use crate::arguments::{Arguments, Verb};
 use crate::failure::Failure;
+use crate::print;
 use clap::{Parser, Subcommand};
 use std::path::Path;
 use std::process::ExitCode;
+use tulpar_report::Aside;
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Experiment {
     /// Four ways to place data for three scientific workflows: at the scale of a published study in virtual time, or a
     /// workflow of yours for real
     Scenarios(Box<scenarios::ScenariosArguments>),
-    /// Sequential, staggered and adaptive execution of three published workflows in virtual time, and of a small one for
-    /// real
+    /// Sequential, staggered and adaptive execution: of three published workflows in virtual time, or of a workflow of
+    /// yours for real
     #[command(name = "async")]
     Asynchronous(asynchronous::AsynchronousArguments),
     /// The reading of five published deep-learning applications, generated, recorded and analysed
@@ -36,4 +38,14 @@ fn parsed(words: impl IntoIterator<Item = String>) -> Result<Verb, Failure> {
     let words = std::iter::once("tulpar".to_owned()).chain(words);
     let parsed = Arguments::try_parse_from(words).map(|arguments| arguments.verb);
     parsed.map_err(|error| Failure::Bug(format!("own words are not understood: {error}")))
+}
+
+/// A table beside which others found something, on the terminal.
+fn show(aside: &Aside) {
+    print::line("");
+    print::line(&aside.title);
+    if !aside.header.is_empty() {
+        print::table(&aside.header.iter().map(String::as_str).collect::<Vec<_>>(), &aside.rows);
+    }
+    aside.lines.iter().for_each(|line| print::line(line));
 }

@@ -73,6 +73,13 @@ pub(super) fn kept(folder: Option<&Path>, arguments: &SimulateArguments) -> Resu
     named.ok_or_else(|| Failure::Bug("a simulation was not kept".into()))
 }
 
+/// How long a simulation takes from the first start to the last end, in seconds. Nothing is printed.
+pub(super) fn makespan(folder: Option<&Path>, arguments: &SimulateArguments) -> Result<f64, Failure> {
+    let source = source::source(folder, &wanted(arguments))?;
+    let view = keep_one(source, arguments, &AtomicBool::new(false))?;
+    view.map(|(view, _)| view.makespan_seconds).ok_or_else(|| Failure::Bug("nobody stopped a simulation".into()))
+}
+
 fn keep_one(
     mut source: Source,
     arguments: &SimulateArguments,

@@ -195,7 +195,7 @@ tasks:
 #[test]
 fn modes_of_the_published_workflows_take_what_their_authors_say() {
     let scene = Scene::empty();
-    let told = scene.tulpar("experiment async here --json").done().json();
+    let told = scene.tulpar("experiment async --into here --json").done().json();
     let near = |workflow: &str, mode: &str, ideal: f64, with_overhead: f64| {
         let rows = told["published"].as_array().unwrap();
         let row = rows.iter().find(|row| row["workflow"] == workflow && row["mode"] == mode).unwrap();
@@ -218,7 +218,7 @@ fn modes_of_the_published_workflows_take_what_their_authors_say() {
 #[test]
 fn small_versions_of_all_three_are_run_in_every_mode() {
     let scene = Scene::empty();
-    let told = scene.tulpar("experiment async here --measure --shorter 500 --json").done().json();
+    let told = scene.tulpar("experiment async --into here --measure --shorter 500 --json").done().json();
     let rows: Vec<(&str, &str)> = told["measured"]
         .as_array()
         .unwrap()
@@ -235,7 +235,33 @@ fn small_versions_of_all_three_are_run_in_every_mode() {
     }
     assert_eq!(std::fs::read_dir(scene.path("here/results/outliers")).unwrap().count(), 3 * 18);
     assert!(scene.read("here/async.html").contains("small c-dg2, adaptive, for real"));
-    scene.tulpar("experiment async here --measure --shorter 0").expect(2);
+    scene.tulpar("experiment async --into here --measure --shorter 0").expect(2);
+}
+
+#[test]
+fn a_workflow_of_ones_own_is_run_in_every_mode() {
+    let scene = Scene::empty();
+    let steps = "  make-1: {iteration: 1, out: made1.txt, run: echo 1 > made1.txt}\n  \
+                 learn-1: {iteration: 1, in: {m: make-1.made1}, out: learnt1.txt, run: \"cp {m} learnt1.txt\"}\n  \
+                 make-2: {iteration: 2, out: made2.txt, run: echo 2 > made2.txt}\n";
+    scene.write("workflow.yaml", &format!("workflow: small\ntasks:\n{steps}"));
+    let rows = scene.tulpar("experiment async workflow.yaml --repeat 2 --json").done().json();
+    let told: Vec<(&str, u64)> = rows
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|row| (row["mode"].as_str().unwrap(), row["measured"]["runs"].as_u64().unwrap()))
+        .collect();
+    assert_eq!(told, [("sequential", 2), ("staggered", 2), ("adaptive", 2)]);
+    for row in rows.as_array().unwrap() {
+        assert!(row["predicted"].as_f64().unwrap() > 0.0 && row["measured"]["mean"].as_f64().unwrap() > 0.0, "{row}");
+    }
+    assert!(scene.read("async.html").contains("predicted from the first run"));
+    // Nothing was simulated into the user's folder, and each mode was run in turn.
+    let runs = scene.tulpar("runs --json").done().json();
+    assert_eq!(runs.as_array().unwrap().len(), 6, "{runs}");
+    scene.tulpar("experiment async none.yaml").expect(2);
+    scene.tulpar("experiment async workflow.yaml --into there").expect(2);
 }
 
 #[test]

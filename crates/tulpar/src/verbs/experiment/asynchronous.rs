@@ -3,8 +3,11 @@
 //!
 //! The published workflows in virtual time on the published machine, without overhead and with that of the time, beside
 //! what its authors measured; and small ones for real. It writes the workflows out, so that they can be read and changed.
+//! With a file: that workflow, run for real in every mode ([`own`]).
 
-use super::parsed;
+mod own;
+
+use super::{parsed, show};
 use crate::arguments::Verb;
 use crate::failure::{Exit, Failure};
 use crate::print;
@@ -42,12 +45,24 @@ const PUBLISHED: [(&str, f64, (Mode, f64)); 3] = [
 
 #[derive(Debug, Args)]
 pub(crate) struct AsynchronousArguments {
-    /// Where to put workflows, runs and the page
-    #[arg(value_name = "DIR", default_value = "tulpar-async")]
+    /// A workflow to run for real in every mode; without one the published three are simulated
+    #[arg(value_name = "FILE")]
+    file: Option<PathBuf>,
+
+    /// How often each mode is run
+    #[arg(long, value_name = "N", default_value_t = 3, requires = "file")]
+    repeat: u32,
+
+    /// The site to run it on (default: local, this machine)
+    #[arg(long, value_name = "SITE", requires = "file")]
+    site: Option<String>,
+
+    /// Where to put the published workflows, their runs and the page
+    #[arg(long, value_name = "DIR", default_value = "tulpar-async", conflicts_with = "file")]
     into: PathBuf,
 
     /// Also run small versions of all three for real, in every mode: six minutes
-    #[arg(long)]
+    #[arg(long, conflicts_with = "file")]
     measure: bool,
 
     /// How many times shorter the tasks of the small versions are
@@ -91,6 +106,9 @@ struct Experiment {
 }
 
 pub(super) fn asynchronous(folder: Option<&Path>, arguments: &AsynchronousArguments) -> Result<ExitCode, Failure> {
+    if let Some(file) = &arguments.file {
+        return own::run(folder, file, arguments);
+    }
     if !(arguments.shorter > 0.0 && arguments.shorter.is_finite()) {
         return Err(Failure::usage("--shorter is a number above 0"));
     }
@@ -137,14 +155,7 @@ pub(super) fn asynchronous(folder: Option<&Path>, arguments: &AsynchronousArgume
     if arguments.json {
         print::json(&experiment);
     } else {
-        for (place, table) in asides.iter().enumerate() {
-            if place > 0 {
-                print::line("");
-            }
-            print::line(&table.title);
-            print::line("");
-            print::table(&table.header.iter().map(String::as_str).collect::<Vec<_>>(), &table.rows);
-        }
+        asides.iter().for_each(show);
         print::note(&format!("Occupation of cores and GPUs over time: {}", page.display()));
     }
     Ok(Exit::Done.into())
@@ -190,10 +201,13 @@ fn shortened(text: &str, times: f64) -> String {
     text.lines().map(|text| line(text) + "\n").collect()
 }
 
+fn percent(part: f64) -> String {
+    format!("{:.1} %", 100.0 * part).replace('-', "−")
+}
+
 impl Experiment {
     fn tables(&self) -> Vec<Aside> {
         let seconds = |seconds: f64| format!("{seconds:.0}");
-        let percent = |part: f64| format!("{:.1} %", 100.0 * part).replace('-', "−");
         let texts = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect();
         let row = |row: &Row| {
             vec![

@@ -9,11 +9,9 @@ mod network;
 mod simulated;
 
 use crate::failure::Failure;
-use crate::print;
 use clap::Args;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use tulpar_report::Aside;
 
 #[derive(Debug, Args)]
 pub(crate) struct ScenariosArguments {
@@ -75,16 +73,6 @@ pub(super) fn scenarios(folder: Option<&Path>, arguments: &ScenariosArguments) -
         Some(file) => measured::run(folder, file, arguments),
         None => simulated::run(folder, arguments),
     }
-}
-
-/// A table beside which others found something, on the terminal.
-fn show(aside: &Aside) {
-    print::line("");
-    print::line(&aside.title);
-    if !aside.header.is_empty() {
-        print::table(&aside.header.iter().map(String::as_str).collect::<Vec<_>>(), &aside.rows);
-    }
-    aside.lines.iter().for_each(|line| print::line(line));
 }
 
 /// `12 (11)`: here, and in brackets what the study prints.

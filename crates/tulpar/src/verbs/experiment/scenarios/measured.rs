@@ -3,9 +3,9 @@
 //!
 //! Rounds go through all placements in turn, so that a machine that grows slower does not speak against the last one.
 
-use super::super::parsed;
+use super::super::{parsed, show};
 use super::findings::{Seen, Time, Told, findings};
-use super::{ScenariosArguments, beside, network, number, show, signed_percent};
+use super::{ScenariosArguments, beside, network, number, signed_percent};
 use crate::arguments::{RunArguments, Verb};
 use crate::failure::{Exit, Failure};
 use crate::planning::{ClusterWord, PlanningArguments};

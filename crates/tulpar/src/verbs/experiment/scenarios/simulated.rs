@@ -4,9 +4,9 @@
 //! with the times that it finds, the jobs are written out as workflows and go through the engine of `tulpar simulate`,
 //! which decides anew when each starts. Page, jobs and runs stay in a folder, to be read and changed.
 
-use super::super::parsed;
+use super::super::{parsed, show};
 use super::findings::{Finding, Seen, Time, Told, findings};
-use super::{ScenariosArguments, beside, show, signed_percent};
+use super::{ScenariosArguments, beside, signed_percent};
 use crate::arguments::Verb;
 use crate::failure::{Exit, Failure};
 use crate::print;
