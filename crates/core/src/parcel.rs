@@ -7,6 +7,9 @@ use crate::job::{InputFiles, JobSpec};
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 
+/// Of parcels: who packs and who unpacks must mean the same. A new number for every change that an older reader would
+/// not understand.
+pub const FORMAT: u32 = 2;
 /// The parcel in the folder of a job.
 pub const PARCEL: &str = "parcel.json";
 /// The folder that comes back. It is there from the start, since a site may want it at any moment.
@@ -78,4 +81,14 @@ pub struct SharedFolders {
 /// What a file is called beside the parcel: as in the store of objects, without the folder.
 pub fn file_name(digest: &Digest) -> String {
     digest.hex()[2..].to_owned()
+}
+
+/// What the program on workers says of itself.
+pub fn version_line() -> String {
+    format!("tulpar-launch {}, parcels {FORMAT}", env!("CARGO_PKG_VERSION"))
+}
+
+/// The format of parcels that it reads, by what it said.
+pub fn format_in(line: &str) -> Option<u32> {
+    line.trim_end().rsplit_once(", parcels ")?.1.parse().ok()
 }

@@ -16,7 +16,8 @@ use tulpar_launch::{Folders, Launcher, Notice, Options, StopSignals, guard_main,
 const USAGE: &str = "usage: tulpar-launch [--folder DIR] [--run NAME] JOB.json   (`-` reads the job from stdin)
        tulpar-launch work DIR   runs the parcel that lies there, as sites do
        tulpar-launch pilot --connect HOST:PORT[,HOST:PORT…] --key FILE --name NAME --node N
-                           [--cpus N] [--until SECONDS] [--address FILE] [--folder DIR] [--project DIR] [--store BYTES]";
+                           [--cpus N] [--until SECONDS] [--address FILE] [--folder DIR] [--project DIR] [--store BYTES]
+       tulpar-launch --version";
 
 struct Arguments {
     folder: PathBuf,
@@ -30,6 +31,10 @@ fn main() -> ExitCode {
         && verb == "__guard"
     {
         guard_main(run);
+        return ExitCode::SUCCESS;
+    }
+    if words == ["--version"] {
+        println!("{}", tulpar_core::parcel::version_line());
         return ExitCode::SUCCESS;
     }
     if words == ["__script"] {

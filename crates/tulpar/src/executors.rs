@@ -5,10 +5,12 @@ use crate::settings;
 use crossbeam_channel::Receiver;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 use tulpar_core::catalogue::DataConfiguration;
 use tulpar_core::engine::Engine;
 use tulpar_core::htcondor::pool::Pool;
 use tulpar_core::ids::{AttemptId, NodeId};
+use tulpar_core::parcel::{FORMAT, format_in};
 use tulpar_core::plan::Plan;
 use tulpar_core::resources::USUAL_GRACE;
 use tulpar_core::site::{Node, NodeKind, Queue, Site, System};
@@ -110,21 +112,48 @@ fn start_queue(remote: Remote, queue: Queue, site: &Site) -> Result<Started, Fai
 /// The program that runs jobs on workers.
 const LAUNCH: &str = "tulpar-launch";
 
-/// It is named by `TULPAR_LAUNCH`, or lies beside this program.
+/// It is named by `TULPAR_LAUNCH`, or lies beside this program. One that reads other parcels than are sent is none.
 fn launch_program() -> Result<PathBuf, Failure> {
-    if let Some(named) = std::env::var_os("TULPAR_LAUNCH") {
-        return Ok(PathBuf::from(named));
+    let candidates = match std::env::var_os("TULPAR_LAUNCH") {
+        Some(named) => vec![PathBuf::from(named)],
+        None => beside_us()?,
+    };
+    let mut problem = None;
+    for path in candidates {
+        match check_launch(&path) {
+            Ok(()) => return Ok(path),
+            Err(said) => drop(problem.get_or_insert(said)),
+        }
     }
+    Err(Failure::Site {
+        message: problem
+            .unwrap_or_else(|| format!("{LAUNCH}, the program that travels to workers, is not beside this one")),
+        hint: Some("build it with `cargo launch` in Tulpar's source, or say where it is with TULPAR_LAUNCH".to_owned()),
+    })
+}
+
+fn beside_us() -> Result<Vec<PathBuf>, Failure> {
     let here = std::env::current_exe().map_err(Failure::Launch)?;
     let folder = here.parent().unwrap_or(Path::new("/"));
     // In the folder of a build it lies below the name of the machine that it was built for.
     let host = format!("{}-unknown-linux-gnu", std::env::consts::ARCH);
     let built = folder.parent().map(|target| target.join(host).join("launch").join(LAUNCH));
-    let found = [Some(folder.join(LAUNCH)), built].into_iter().flatten().find(|path| path.is_file());
-    found.ok_or_else(|| Failure::Site {
-        message: format!("{LAUNCH}, the program that travels to workers, is not beside {}", here.display()),
-        hint: Some("build it with `cargo launch` in Tulpar's source, or say where it is with TULPAR_LAUNCH".to_owned()),
-    })
+    Ok([Some(folder.join(LAUNCH)), built].into_iter().flatten().filter(|path| path.is_file()).collect())
+}
+
+/// What is wrong with it, if anything.
+fn check_launch(path: &Path) -> Result<(), String> {
+    match Command::new(path).arg("--version").output() {
+        Ok(said) if format_in(&String::from_utf8_lossy(&said.stdout)) == Some(FORMAT) => Ok(()),
+        Ok(_) => Err(format!(
+            "{} belongs to another version of Tulpar than this ({}): it would not understand its jobs",
+            path.display(),
+            env!("CARGO_PKG_VERSION")
+        )),
+        // One for machines of another kind than this cannot be asked here.
+        Err(error) if error.raw_os_error() == Some(rustix::io::Errno::NOEXEC.raw_os_error()) => Ok(()),
+        Err(error) => Err(format!("{}, the program that travels to workers: {error}", path.display())),
+    }
 }
 
 /// What a pool offers beside its nodes, where that is known.
@@ -166,5 +195,22 @@ impl From<CondorError> for Failure {
             _ => None,
         };
         Failure::Site { message: error.to_string(), hint }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::PermissionsExt;
+
+    #[test]
+    fn a_program_for_machines_of_another_kind_is_not_asked_here() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("foreign");
+        std::fs::write(&path, b"\x7fELF").unwrap();
+        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).unwrap();
+        assert_eq!(check_launch(&path), Ok(()));
+        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o644)).unwrap();
+        assert!(check_launch(&path).unwrap_err().contains("Permission denied"));
     }
 }

@@ -196,6 +196,29 @@ fn pilots_call_where_they_are_told_to() {
 }
 
 #[test]
+fn a_program_for_workers_of_another_version_is_known_before_it_travels() {
+    let scene = Scene::new(&one("cpus: 1"));
+    let with = |launch: &std::path::Path| {
+        let mut command = scene.command(&["run", "--pilots", "1"]);
+        command.env("TULPAR_LAUNCH", launch);
+        scene.say(command)
+    };
+    // One that knows no `--version`, and one that is ahead of us.
+    command(&scene, "older", "echo 'usage: tulpar-launch JOB.json' >&2; exit 2");
+    command(&scene, "newer", "echo 'tulpar-launch 9.0.0, parcels 99'");
+    for name in ["older", "newer"] {
+        let said = with(&scene.path(&format!("bin/{name}")));
+        assert_eq!(said.code, Some(3), "{said}");
+        assert!(
+            said.err.contains("belongs to another version of Tulpar") && said.err.contains("cargo launch"),
+            "{said}"
+        );
+    }
+    let said = with(&scene.path("bin/none"));
+    assert!(said.code == Some(3) && said.err.contains("bin/none") && said.err.contains("No such file"), "{said}");
+}
+
+#[test]
 fn what_no_pilot_could_run_is_said_before_one_is_started() {
     let asked = |settings: &str, more: &[&str]| {
         let words = [&["run", "--pilots", "1"], more].concat();
