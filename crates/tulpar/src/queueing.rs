@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use tulpar_core::diagnostic::{Diagnostic, IMPOSSIBLE_REQUEST};
 use tulpar_core::htcondor::pool::{Machine, Pool};
 use tulpar_core::htcondor::requirements::of_machines;
-use tulpar_core::resources::Request;
+use tulpar_core::resources::{Request, USUAL_GRACE};
 use tulpar_core::site::{Class, Queue, Site, System};
 use tulpar_core::workflow::{self, Task, Workflow};
 
@@ -189,15 +189,26 @@ pub(crate) fn choices(workflow: &Workflow, site: &Site) -> Vec<String> {
         if let Some(class) = queue.class(request).filter(|class| !class.lines.is_empty()) {
             let lines: Vec<String> = class.lines.iter().map(|(key, value)| format!("{key} = {value}")).collect();
             words.insert(format!(
-                "`{}`: class `{}` ({}), because {}",
+                "`{}`: class `{}` ({}), because {}{}",
                 task.name,
                 class.name,
                 lines.join(", "),
-                why(request, class)
+                why(request, class),
+                saved(task, request, queue)
             ));
         }
     }
     words.into_iter().collect()
+}
+
+/// What becomes of a task with checkpoints where its class ends.
+fn saved(task: &Task, request: &Request, queue: &Queue) -> String {
+    let grace = task.settings.grace.unwrap_or(USUAL_GRACE);
+    let saves = task.settings.checkpoint.is_some() && queue.system == System::Htcondor;
+    match queue.last_save(request, grace).filter(|_| saves) {
+        Some(time) => format!("; its state is saved after {}, before the class ends, and it goes on", duration(time)),
+        None => String::new(),
+    }
 }
 
 fn why(request: &Request, class: &Class) -> String {

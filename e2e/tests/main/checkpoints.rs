@@ -168,3 +168,31 @@ fn a_training_that_is_evicted_on_slurm_ends_with_the_same_model() {
     let value = (1..=20u64).fold(1, |value, step| (value * 31 + step) % 1_000_003);
     assert_eq!(project.read("results/model.bin"), format!("20 {value}\n"));
 }
+
+#[test]
+fn a_job_saves_its_state_before_the_site_ends_it() {
+    let Some(pool) = Pool::condor() else { return };
+    let project = pool.project("class-ends");
+    // One step a second, saved only when somebody asks for it: what HTCondor holds begins at the last step that it has.
+    project.write(
+        "steps.sh",
+        "step=0; [ -f model.ckpt ] && read step < model.ckpt\necho \"from $step\"\n\
+         trap 'echo $step > model.new; mv model.new model.ckpt; exit 85' TERM\n\
+         while [ $step -lt 25 ]; do sleep 1 & wait $!; step=$((step+1)); done\necho $step > model.bin\n",
+    );
+    project.write(
+        "workflow.yaml",
+        "workflow: saving\ndata: {program: steps.sh}\ntasks:\n  train:\n    in: [program]\n    out: {model: model.bin}\n    \
+         checkpoint: model.ckpt\n    grace: 2 s\n    run: exec sh {program}\n",
+    );
+    project.write(
+        "catalogue.yaml",
+        "sites:\n  condor:\n    kind: htcondor\n    classes:\n      - {name: short, up_to: 20 s, usual: true, submit: {allowed_execute_duration: 20}}\n",
+    );
+    project.tulpar(&["run", "--site", "condor"]).good();
+    assert_eq!(project.read("results/model.bin"), "25\n");
+    let kinds = ["000", "012", "005"].map(|kind| logged(&project, "saving-1", kind));
+    assert_eq!(kinds, [1, 0, 1], "one job that was never held");
+    assert_eq!(transfers(&project), 2, "once before its class ended, once at its end");
+    assert_eq!(endings(&project), ["{\"exit\":0}"]);
+}

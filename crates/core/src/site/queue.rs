@@ -60,6 +60,9 @@ pub struct Class {
     pub lines: Vec<(String, String)>,
 }
 
+/// What a job needs to end, beside its grace: files travel, clocks differ.
+const MOST_SPARE: Duration = Duration::from_secs(600);
+
 impl Queue {
     pub fn new(system: System) -> Self {
         Self { system, at_most: AT_MOST, lines: Vec::new(), classes: Vec::new() }
@@ -76,6 +79,14 @@ impl Queue {
                 usual.or_else(|| classes.find(|class| class.up_to.is_none()))
             }
         }
+    }
+
+    /// When a job that saves its state and does not say how long it takes must do so: where its class ends, the site ends it,
+    /// and what it saved would be lost.
+    pub fn last_save(&self, request: &Request, grace: Duration) -> Option<Duration> {
+        let limit = self.class(request).filter(|_| request.time.is_none())?.up_to?;
+        let spare = (limit / 20).min(MOST_SPARE);
+        limit.checked_sub(grace + spare).filter(|part| !part.is_zero())
     }
 }
 
@@ -160,5 +171,19 @@ mod tests {
         assert_eq!(class(2, Some(100)), Some("long"));
         assert_eq!(class(1, Some(1000)), None, "no class of the GPU Lab takes six weeks");
         assert_eq!(class(0, Some(2)), Some("cpu"));
+    }
+
+    #[test]
+    fn a_job_that_saves_its_state_does_so_before_its_class_ends() {
+        let mut queue = Queue::new(System::Htcondor);
+        let grace = Duration::from_secs(60);
+        assert_eq!(queue.last_save(&request(1, None), grace), None);
+        profile("chtc").unwrap().apply(&mut queue);
+        let minutes = |minutes: u64| Some(Duration::from_secs(60 * minutes));
+        assert_eq!(queue.last_save(&request(1, None), grace), minutes(24 * 60 - 11));
+        // Its own limit comes first.
+        assert_eq!(queue.last_save(&request(1, Some(12)), grace), None);
+        queue.classes.iter_mut().for_each(|class| class.up_to = Some(grace));
+        assert_eq!(queue.last_save(&request(1, None), grace), None);
     }
 }

@@ -249,6 +249,9 @@ impl Work {
         let grace = spec.limits.grace.unwrap_or(USUAL_GRACE);
         let every = spec.checkpoint.as_ref().and_then(|checkpoint| checkpoint.every);
         let request = spec.request.as_deref().cloned().unwrap_or_default().of_one_part(every, Some(grace));
+        if let Some(checkpoint) = spec.checkpoint.as_mut().filter(|_| every.is_none()) {
+            checkpoint.every = self.options.queue.last_save(&request, grace);
+        }
         // HTCondor starts containers itself, and `launch` inside them; unless the job pulls its image, or has several.
         let container = spec.container.take_if(|image| !comes_by_itself(image, &spec.script));
         let container = container.map(|image| match image.contains("://") {

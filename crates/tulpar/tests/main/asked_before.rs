@@ -166,6 +166,9 @@ fn the_class_is_chosen_for_one_part_of_a_task_and_said_with_its_reason() {
     assert!(said.contains("`a`: class `short`"), "{said}");
     let said = chosen("gpus: 1");
     assert!(said.contains("`a`: class `medium`") && said.contains("it does not say how long it takes"), "{said}");
+    assert!(!said.contains("saved"), "{said}");
+    let said = chosen("gpus: 1, checkpoint: state.pt, grace: 1 min");
+    assert!(said.contains("; its state is saved after 23 h 49 min, before the class ends, and it goes on"), "{said}");
 }
 
 #[test]
