@@ -8,6 +8,9 @@ mod deepdrivemd;
 mod full;
 #[path = "main/galaxy.rs"]
 mod galaxy;
+#[cfg(feature = "wgpu")]
+#[path = "main/gpu.rs"]
+mod gpu;
 #[path = "main/lung.rs"]
 mod lung;
 #[path = "main/pool.rs"]

@@ -2,19 +2,19 @@
 
 use super::programs::Place;
 
-const TABLES: &str = "data/crisismmd_datasplit_all/task_informative_text_img_train.tsv \
+pub const TABLES: &str = "data/crisismmd_datasplit_all/task_informative_text_img_train.tsv \
     data/crisismmd_datasplit_all/task_informative_text_img_dev.tsv \
     data/crisismmd_datasplit_all/task_informative_text_img_test.tsv";
 
 /// A data set of so many messages.
-fn messages(count: usize) -> Place {
+pub fn messages(count: usize) -> Place {
     let place = Place::new();
     place.step(&format!("crisis generate --tweets {count} --out data"));
     place.write("best.json", r#"{"params": {"lr": 0.004, "dropout": 0.1}, "values": {}}"#);
     place
 }
 
-fn clean(place: &Place) {
+pub fn clean(place: &Place) {
     place.step(&format!("crisis clean-text {TABLES} --vectors data/glove.twitter.27B.200d.txt --out texts"));
 }
 

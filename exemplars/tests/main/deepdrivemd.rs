@@ -3,7 +3,7 @@
 use super::programs::Place;
 
 /// Two simulations from the folded hairpin, and their contact maps.
-fn simulated() -> Place {
+pub fn simulated() -> Place {
     let place = Place::new();
     place.step("deepdrivemd generate --out data");
     for number in 1..=2 {
@@ -15,7 +15,7 @@ fn simulated() -> Place {
     place
 }
 
-const TRAIN: &str = "deepdrivemd train maps --batch 16 --lr 0.01 --threads 2";
+pub const TRAIN: &str = "deepdrivemd train maps --batch 16 --lr 0.01 --threads 2";
 
 #[test]
 fn outliers_are_found_and_simulated_from() {

@@ -3,7 +3,7 @@
 use super::programs::Place;
 
 /// Pictures of 160 galaxies, ready to be learnt from.
-fn pictures() -> Place {
+pub fn pictures() -> Place {
     let place = Place::new();
     place.step("galaxy generate --count 160 --size 80 --out data");
     let images = "--images data/images_training_rev1";
@@ -17,7 +17,7 @@ fn pictures() -> Place {
     place
 }
 
-const TRAIN: &str = "galaxy train clean-1 clean-2 more --best best.json --batch 16 --threads 2";
+pub const TRAIN: &str = "galaxy train clean-1 clean-2 more --best best.json --batch 16 --threads 2";
 
 #[test]
 fn five_classes_are_learnt_far_above_chance() {

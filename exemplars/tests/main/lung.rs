@@ -3,7 +3,7 @@
 use super::programs::Place;
 
 /// Pairs of 40 X-rays and masks, ready to be learnt from.
-fn pairs() -> Place {
+pub fn pairs() -> Place {
     let place = Place::new();
     place.step("lung generate --count 40 --size 80 --out data");
     let folders = "--images data/CXR_png --masks data/masks";
@@ -13,7 +13,7 @@ fn pairs() -> Place {
     place
 }
 
-const TRAIN: &str = "lung train clean --best best.json --batch 8 --threads 2";
+pub const TRAIN: &str = "lung train clean --best best.json --batch 8 --threads 2";
 
 #[test]
 fn lungs_are_found_where_they_are() {
