@@ -251,6 +251,11 @@ pub(super) fn vacate(jobs: &[JobId]) -> Result<(), CondorError> {
     act("condor_vacate_job", &[], jobs)
 }
 
+/// Sets its priority to what it is.
+pub(super) fn touch(job: JobId) -> Result<(), CondorError> {
+    act("condor_prio", &["+0"], &[job])
+}
+
 pub(super) fn hold(job: JobId, reason: &str) -> Result<(), CondorError> {
     act("condor_hold", &["-reason", reason], &[job])
 }

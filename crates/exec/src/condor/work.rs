@@ -37,6 +37,8 @@ const MANY: usize = 50;
 const ASK_AFTER: Duration = Duration::from_secs(30);
 /// While jobs wait it is asked why, this often at most, and for no more than a twentieth of the time.
 const ASK_WHY_EVERY: Duration = Duration::from_secs(60);
+/// A schedd with very many jobs has to do with it.
+const REMIND_EVERY: Duration = Duration::from_secs(300);
 /// Pauses between tries while HTCondor does not answer.
 const FIRST_PAUSE: Duration = Duration::from_secs(1);
 const LONGEST_PAUSE: Duration = Duration::from_secs(30);
@@ -100,6 +102,8 @@ pub(super) struct Work {
     heard: Instant,
     /// When the queue is next asked why jobs wait.
     ask_why: Instant,
+    /// When the schedd was last reminded of jobs that wait.
+    reminded: Option<Instant>,
     live: LiveFile,
     again: Option<Instant>,
     pause: Duration,
@@ -137,6 +141,7 @@ impl Work {
             most: usize::MAX,
             heard: Instant::now(),
             ask_why: Instant::now() + ASK_AFTER,
+            reminded: None,
             live,
             again: None,
             pause: FIRST_PAUSE,

@@ -196,6 +196,21 @@ fn a_job_that_came_though_its_submission_failed_is_removed_when_it_was_cancelled
 }
 
 #[test]
+fn a_schedd_that_forgot_a_job_is_reminded_of_it() {
+    let asked = r#"echo '[{"ClusterId": 7, "ProcId": 0, "JobStatus": 1, "TulparAttempt": "1.1"}]'"#;
+    let reminded = "echo \"$@\" > reminded; ended 007.000.000 1.1";
+    let submit = "echo '7.0 - 7.0'; submitted 007.000.000 1.1";
+    let commands = [("condor_submit", submit), ("condor_q", asked), ("condor_prio", reminded), ("condor_rm", ":")];
+    let Some(stage) = stage("a_schedd_that_forgot_a_job_is_reminded_of_it", &commands) else { return };
+    let (mut executor, observations) = stage.condor();
+    executor.submit(vec![spec(1, "true")]);
+    let heard = hear(&observations, 1);
+    assert_eq!(report_of(&heard, 1).ending, Ending::Exit(0), "{heard:?}");
+    executor.shutdown();
+    assert_eq!(stage.read("reminded"), "+0 7.0");
+}
+
+#[test]
 fn while_many_jobs_are_there_those_that_follow_are_submitted_together() {
     let submit = r#"
 count submits

@@ -2,7 +2,7 @@
 
 use super::super::tools::{self, Queued};
 use super::rounds::Rounds;
-use super::{ASK_AFTER, ASK_WHY_EVERY, MOST_MISSES, Work};
+use super::{ASK_AFTER, ASK_WHY_EVERY, MOST_MISSES, REMIND_EVERY, Work};
 use crate::executor::Observation;
 use crate::live::take_said;
 use crate::local::now;
@@ -150,6 +150,17 @@ impl Work {
         self.live.append(&lines);
     }
 
+    /// A schedd whose claim was refused may forget the job that it was for (seen with 23.9): no machine is looked for again
+    /// until its list of jobs that wait is made anew. Setting the priority of one to what it is does that.
+    fn remind(&mut self, queued: &[Queued]) {
+        let waiting = queued.iter().find(|job| job.status == IDLE);
+        if let Some(job) = waiting.filter(|_| self.reminded.is_none_or(|at| at.elapsed() >= REMIND_EVERY)) {
+            self.reminded = Some(Instant::now());
+            // If it fails, jobs wait as they would have.
+            let _ = tools::touch(job.id);
+        }
+    }
+
     /// The log is what counts; the queue is asked when it has been silent, in case an entry got lost.
     pub(super) fn ask_when_silent(&mut self) {
         let asks_why = Instant::now() >= self.ask_why && self.tracked.values().any(|tracked| !tracked.running);
@@ -157,6 +168,7 @@ impl Work {
             return;
         }
         let asked = Instant::now();
+        let was_silent = self.heard.elapsed() >= ASK_AFTER / 2;
         self.heard = asked;
         let queued = match tools::queue(&self.run_tag()) {
             Ok(queued) => queued,
@@ -166,6 +178,9 @@ impl Work {
         self.answered();
         self.look();
         self.tell_why(&queued);
+        if was_silent {
+            self.remind(&queued);
+        }
         let there: HashMap<AttemptId, _> = queued.into_iter().map(|job| (job.attempt, job)).collect();
         let mut gone = Vec::new();
         for (attempt, tracked) in &mut self.tracked {
