@@ -86,8 +86,8 @@ pub(crate) struct Follower {
     pub(super) database_away: Option<Instant>,
     /// Over without a report so far: batch and task.
     pub(super) lost: BTreeSet<(u32, u32)>,
-    /// Batches of an earlier driver that were announced and never confirmed.
-    pub(super) unconfirmed: BTreeMap<u32, u32>,
+    /// Batches of an earlier driver that were announced and never confirmed: how often they were looked for, and since when.
+    pub(super) unconfirmed: BTreeMap<u32, (u32, Instant)>,
     pub(super) named_asked: bool,
     pub(super) has_earlier: bool,
 }

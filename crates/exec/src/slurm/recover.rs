@@ -4,13 +4,13 @@
 //! it could write the number down. A batch that Slurm does not know is made void, so that an `sbatch` that is still
 //! under way somewhere can start nothing. Jobs that nobody waits for any more are cancelled.
 
-use super::ask::Ask;
+use super::ask::{ASK, Ask};
 use super::follow::Follower;
 use super::table::{Batch, Stage, Task};
 use crate::executor::Observation;
 use crate::remote::Files;
 use std::collections::{BTreeMap, HashMap};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use tulpar_core::ids::AttemptId;
 use tulpar_core::job::Ending;
 use tulpar_core::slurm::state::Phase;
@@ -18,6 +18,9 @@ use tulpar_core::slurm::table::Row;
 
 /// How often a batch is looked for whose jobs have told of a start while Slurm does not show it.
 const ROUNDS: u32 = 5;
+/// The database knows the number of a job that was cancelled before it started at once, and its name only seconds later
+/// (four, with 22.05).
+const NAMES_ARE_LATE: Duration = Duration::from_secs(15);
 
 impl Follower {
     pub(crate) fn reconcile(&mut self, attempts: &[AttemptId]) {
@@ -66,7 +69,7 @@ impl Follower {
             match found.array {
                 Some(array) => self.confirm(number, array),
                 None => {
-                    self.unconfirmed.insert(number, 0);
+                    self.unconfirmed.insert(number, (0, Instant::now()));
                 }
             }
             for index in wanted {
@@ -119,7 +122,7 @@ impl Follower {
                 None => self.give_up_unconfirmed(number),
             }
         }
-        self.hurry(Duration::ZERO);
+        self.hurry(if self.unconfirmed.is_empty() { Duration::ZERO } else { ASK });
     }
 
     /// First the mark that stops jobs, then the look for jobs that started before it: one of both sees the other.
@@ -130,9 +133,10 @@ impl Follower {
         }
         let told = self.batches.told().unwrap_or_default();
         let started = told.iter().any(|told| told.batch == number);
-        let rounds = self.unconfirmed.entry(number).or_default();
+        let (rounds, since) = self.unconfirmed.entry(number).or_insert((0, Instant::now()));
         *rounds += 1;
-        if started && *rounds < ROUNDS {
+        let may_be_late = self.cluster.configuration.accounting && since.elapsed() < NAMES_ARE_LATE;
+        if may_be_late || (started && *rounds < ROUNDS) {
             return;
         }
         self.unconfirmed.remove(&number);
