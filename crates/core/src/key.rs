@@ -6,8 +6,9 @@
 use crate::event::Key;
 use crate::ids::Digest;
 
-const DOMAIN: &[u8] = b"tulpar key 1\n";
+const DOMAIN: &[u8] = b"tulpar key 2\n";
 const FILES_DOMAIN: &[u8] = b"tulpar files 1\n";
+const LIST_DOMAIN: &[u8] = b"tulpar list 1\n";
 
 impl Key {
     /// Every part goes in with its length before it: no two different keys give the same bytes. Inputs
@@ -40,6 +41,16 @@ pub fn files_digest<'a>(files: impl IntoIterator<Item = (&'a str, Digest)>) -> D
     Digest(*hasher.finalize().as_bytes())
 }
 
+/// The names of an input's files in their order, as a list file has them.
+pub fn list_digest<'a>(paths: impl IntoIterator<Item = &'a str>) -> Digest {
+    let mut hasher = blake3::Hasher::new();
+    hasher.update(LIST_DOMAIN);
+    for path in paths {
+        part(&mut hasher, path.as_bytes());
+    }
+    Digest(*hasher.finalize().as_bytes())
+}
+
 fn part(hasher: &mut blake3::Hasher, bytes: &[u8]) {
     hasher.update(&(bytes.len() as u64).to_le_bytes());
     hasher.update(bytes);
@@ -60,7 +71,7 @@ mod tests {
 
     #[test]
     fn the_digest_of_a_key_never_changes() {
-        assert_eq!(key("train", "", &[("a", b"1"), ("b", b"2")]).digest().short(), "fd422e83f8ae");
+        assert_eq!(key("train", "", &[("a", b"1"), ("b", b"2")]).digest().short(), "91cfa4d75036");
     }
 
     #[test]
@@ -82,5 +93,11 @@ mod tests {
         let (a, b) = (Digest::of(b"1"), Digest::of(b"2"));
         assert_eq!(files_digest([("x", a), ("y", b)]), files_digest([("y", b), ("x", a)]));
         assert_ne!(files_digest([("x", a), ("y", b)]), files_digest([("x", b), ("y", a)]));
+    }
+
+    #[test]
+    fn the_order_of_a_list_does_matter() {
+        assert_ne!(list_digest(["x", "y"]), list_digest(["y", "x"]));
+        assert_ne!(list_digest(["xy"]), list_digest(["x", "y"]));
     }
 }

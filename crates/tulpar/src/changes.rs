@@ -52,7 +52,9 @@ pub(crate) fn of(project: &Project, replayed: &Replayed, job: JobId, reason: &Re
             let same = key.inputs.get(*input).is_some_and(|digest| digest.short() == *before);
             if same {
                 let (then, now) = (files(&other, there, input), files(replayed, job, input));
-                found.push(compare(input, &other.folder.name, &then, &now));
+                let changes = compare(input, &other.folder.name, &then, &now);
+                // Of a list file the order changed, not a file.
+                found.extend((then != now).then_some(changes));
             }
             !same
         });

@@ -21,6 +21,7 @@ mod main {
     mod harness;
     mod help;
     mod io;
+    mod keys;
     mod living;
     mod moving;
     mod names;

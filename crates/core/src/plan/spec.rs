@@ -72,7 +72,16 @@ impl<'a> SpecContext<'a> {
         self.key_of(&names, &self.graph.name(job), &task.settings, inputs)
     }
 
-    fn key_of(&self, names: &Names<'_>, name: &str, settings: &Settings, inputs: BTreeMap<String, Digest>) -> Key {
+    /// Everything that can change a result belongs to the key: the command with its values, the contents of inputs,
+    /// the software, and every variable that the workflow or a search gives the task, whether or not the command names it
+    /// (the parameters of a trial reach its program as `TULPAR_PARAMETERS`, and the names of its objectives too).
+    ///
+    /// These do not belong to it, because they say how fast or where a task runs, not what it computes: the request (cores,
+    /// memory, GPUs, time, and the thread counts and devices that follow from it), which a retry or a site may raise; the
+    /// variant, because variants are declared to compute the same, and one is chosen only when there is room; the run, the
+    /// attempt and the task's name, which identify an execution. A program whose result depends on the number of cores
+    /// says so with `{cpus}` in its command or in `env:`. Secrets count by name: a new token is no new result.
+    fn key_of(&self, names: &Names<'_>, name: &str, settings: &Settings, mut inputs: BTreeMap<String, Digest>) -> Key {
         let command = match names.command() {
             Ok(CommandLine::Shell { shell, line }) => format!("{shell} -c {line}"),
             Ok(CommandLine::Arguments(arguments)) => serde_json::to_string(&arguments).expect("strings are plain data"),
@@ -85,6 +94,12 @@ impl<'a> SpecContext<'a> {
             .map(|output| format!("{}={}{}", output.name, output.path, kind_mark(output)))
             .collect::<Vec<_>>()
             .join("\n");
+        // A list file says the order of its names, which the command does not.
+        for list in names.lists() {
+            let files = names.inputs.iter().filter(|input| input.name == list).flat_map(|input| input.files.iter());
+            let order = crate::key::list_digest(files.map(|file| file.path.as_str()));
+            inputs.insert(format!("{list}.list"), order);
+        }
         // Without outputs there is no content to share: only the very same task has been done already.
         let outputs = if outputs.is_empty() { format!("none of {name}") } else { outputs };
         Key { command, environment: self.environment_key(settings, names), outputs, inputs }
@@ -282,9 +297,7 @@ impl<'a> SpecContext<'a> {
                 lines.push(format!("{kind} {value}{digest}"));
             }
         }
-        for (name, value) in &environment.variables {
-            lines.push(format!("{name}={}", names.plain(value)));
-        }
+        lines.extend(names.variables().into_iter().map(|(name, value)| format!("{name}={value}")));
         lines.extend(environment.secrets.iter().map(|name| format!("secret {name}")));
         lines.join("\n")
     }
@@ -393,8 +406,7 @@ impl<'a> Names<'a> {
         let environment = &self.task.settings.environment;
         let command = self.command()?;
         let lists: Vec<String> = self.lists();
-        let said = environment.variables.iter().map(|(name, value)| (name.clone(), self.plain(value)));
-        let variables = said.chain(self.of_trial()).collect();
+        let variables = self.variables();
         let inputs = self
             .inputs
             .into_iter()
@@ -425,6 +437,12 @@ impl<'a> Names<'a> {
             script: None,
             objectives: self.task.search().map_or_else(Vec::new, |search| search.numbers()),
         })
+    }
+
+    /// The variables that the workflow and, for a trial, its search give the task.
+    fn variables(&self) -> BTreeMap<String, String> {
+        let said = self.task.settings.environment.variables.iter();
+        said.map(|(name, value)| (name.clone(), self.plain(value))).chain(self.of_trial()).collect()
     }
 
     /// What a trial may want to know of itself, for programs that do not take it from their command.
