@@ -5,7 +5,7 @@ use super::codes::{
 };
 use super::dag::{Dag, Node, Submit};
 use super::draft::{Draft, InFile, OutFile, Program, has_symbol};
-use super::macros::Macros;
+use super::macros::{Macros, OPEN};
 use super::queue::{Jobs, parse as parse_queue};
 use super::report::{Place, Report};
 use super::settings::settings;
@@ -28,7 +28,23 @@ pub(super) struct Describer<'a> {
     pub(super) names: &'a mut Names,
     texts: FxHashMap<String, Option<Arc<str>>>,
     known: FxHashSet<Arc<Settings>>,
+    /// How many `queue` statements were read: HTCondor gives each a number of its own, `$(Cluster)`.
+    clusters: u32,
 }
+
+/// Commands in whose text a variable of `queue` can stay a symbol, as long as its values are plain words.
+const SYMBOLIC: &[&str] = &[
+    "arguments",
+    "args",
+    "output",
+    "stdout",
+    "error",
+    "stderr",
+    "transfer_output_files",
+    "transfer_output_remaps",
+    "environment",
+    "env",
+];
 
 /// The values of one `queue`, looked up by their names.
 pub(super) struct Values<'m, 'r> {
@@ -36,12 +52,18 @@ pub(super) struct Values<'m, 'r> {
     pub(super) surroundings: &'m dyn Surroundings,
     pub(super) report: &'r mut Report,
     pub(super) place: &'m Place,
+    /// A variable of `queue` stands where only the value of each job will do.
+    pub(super) by_job: bool,
 }
 
 impl Values<'_, '_> {
     pub(super) fn get(&mut self, key: &str) -> Option<String> {
+        // A variable of `queue` may itself be a submit command.
+        self.by_job |= self.macros.is_symbol(key);
         let value = self.macros.get(key)?;
-        Some(self.expanded(value))
+        let text = self.expanded(value);
+        self.by_job |= text.contains(OPEN) && !SYMBOLIC.contains(&key);
+        Some(text)
     }
 
     pub(super) fn first(&mut self, keys: &[&str]) -> Option<String> {
@@ -67,6 +89,7 @@ impl Values<'_, '_> {
             let help = "write the value itself";
             self.once(name, Diagnostic::error(MACRO, None, message).help(help));
         }
+        self.by_job |= expanded.taken_apart;
         if expanded.too_long {
             self.error(TOO_MUCH, "macros stand for each other without end".to_owned());
         }
@@ -89,7 +112,8 @@ impl<'a> Describer<'a> {
         report: &'a mut Report,
         names: &'a mut Names,
     ) -> Self {
-        Self { dag, surroundings, report, names, texts: FxHashMap::default(), known: FxHashSet::default() }
+        let (texts, known) = (FxHashMap::default(), FxHashSet::default());
+        Self { dag, surroundings, report, names, texts, known, clusters: 0 }
     }
 
     /// The jobs of a node, at least one.
@@ -177,10 +201,17 @@ impl<'a> Describer<'a> {
     }
 
     fn queued(&mut self, number: u32, queued: Queued, drafts: &mut Vec<Draft>) {
-        let Queued { macros, statement, place } = queued;
+        let Queued { mut macros, statement, place } = queued;
+        self.clusters += 1;
+        ["Cluster", "ClusterId"].iter().for_each(|name| macros.set(name, &self.clusters.to_string()));
         let folder = self.dag.nodes[number as usize].folder.clone();
-        let mut values =
-            Values { macros: &macros, surroundings: self.surroundings, report: self.report, place: &place };
+        let mut values = Values {
+            macros: &macros,
+            surroundings: self.surroundings,
+            report: self.report,
+            place: &place,
+            by_job: false,
+        };
         let statement = values.expanded(&statement);
         let jobs = match parse_queue(&statement, &folder, self.surroundings) {
             Ok(jobs) => jobs,
@@ -193,7 +224,7 @@ impl<'a> Describer<'a> {
         let (names, rows) = match jobs {
             Jobs::Count(0) => return,
             Jobs::Count(1) => {
-                let draft = self.job(number, &macros, &place);
+                let (draft, _) = self.job(number, &macros, &place);
                 return drafts.push(draft);
             }
             Jobs::Count(count) => {
@@ -202,10 +233,10 @@ impl<'a> Describer<'a> {
                 for name in ["Process", "ProcId", "Step"] {
                     symbolic.symbol(name, &axis);
                 }
-                let mut draft = self.job(number, &symbolic, &place);
-                if !draft.differs_in_files() {
-                    let values = AxisValues::Range { first: 0, last: count as i64 - 1, step: 1 };
-                    draft.axes.push(Axis { names: vec![axis], values });
+                let values = AxisValues::Range { first: 0, last: count as i64 - 1, step: 1 };
+                if let Some(draft) = self.task_set(number, &symbolic, &place, |_| {
+                    Some(Axis { names: vec![axis.clone()], values: values.clone() })
+                }) {
                     return drafts.push(draft);
                 }
                 let rows = (0..count.min(MOST_TASKS as u64 + 1)).map(|number| vec![Value::Integer(number as i64)]);
@@ -222,16 +253,14 @@ impl<'a> Describer<'a> {
                         symbolic.symbol(alias, &axes[at]);
                     }
                 }
-                let mut draft = self.job(number, &symbolic, &place);
-                if !draft.differs_in_files() {
-                    draft.axes.push(axis_of(&draft, &axes, rows));
+                if let Some(draft) = self.task_set(number, &symbolic, &place, |draft| axis_of(draft, &axes, &rows)) {
                     return drafts.push(draft);
                 }
                 (names, rows)
             }
         };
         if rows.len() > MOST_TASKS {
-            let message = format!("more than {MOST_TASKS} jobs differ in their input files");
+            let message = format!("more than {MOST_TASKS} jobs differ in more than plain words");
             return self.report.error(&place, TOO_MUCH, message);
         }
         for (index, row) in rows.iter().enumerate() {
@@ -244,16 +273,36 @@ impl<'a> Describer<'a> {
                     _ => {}
                 }
             }
-            let mut draft = self.job(number, &concrete, &place);
+            let (mut draft, _) = self.job(number, &concrete, &place);
             draft.name = format!("{}_{index}", draft.name);
             drafts.push(draft);
         }
     }
 
-    fn job(&mut self, number: u32, macros: &Macros, place: &Place) -> Draft {
+    /// All jobs as one, where they differ in plain words alone; findings count only then.
+    fn task_set(
+        &mut self,
+        number: u32,
+        symbolic: &Macros,
+        place: &Place,
+        axis: impl FnOnce(&Draft) -> Option<Axis>,
+    ) -> Option<Draft> {
+        let before = std::mem::take(self.report);
+        let (mut draft, by_job) = self.job(number, symbolic, place);
+        let said = std::mem::replace(self.report, before);
+        if by_job {
+            return None;
+        }
+        draft.axes.push(axis(&draft)?);
+        self.report.absorb(said);
+        Some(draft)
+    }
+
+    /// One job, and whether it has a variable of `queue` where a task set cannot have one.
+    fn job(&mut self, number: u32, macros: &Macros, place: &Place) -> (Draft, bool) {
         let mut draft = self.empty(number);
         let node = &self.dag.nodes[number as usize];
-        let mut values = Values { macros, surroundings: self.surroundings, report: self.report, place };
+        let mut values = Values { macros, surroundings: self.surroundings, report: self.report, place, by_job: false };
         let folder = match values.first(&["initialdir", "initial_dir", "job_iwd", "iwd"]) {
             Some(folder) if !folder.trim().is_empty() => paths::join(&node.folder, folder.trim()),
             _ => node.folder.clone(),
@@ -280,6 +329,7 @@ impl<'a> Describer<'a> {
         shared_folder(&draft, node, &mut values);
         draft.success = values.number("success_exit_code").map(|code| code as u8).filter(|code| *code != 0);
         let settings = settings(node, &mut values);
+        let by_job = values.by_job;
         draft.settings = match self.known.get(&settings) {
             Some(known) => known.clone(),
             None => {
@@ -288,7 +338,7 @@ impl<'a> Describer<'a> {
                 settings
             }
         };
-        draft
+        (draft, by_job)
     }
 }
 
@@ -373,19 +423,30 @@ fn shared_folder(draft: &Draft, node: &Node, values: &mut Values<'_, '_>) {
     }
 }
 
-/// Rows with only the columns that make a difference, and at least one.
-fn axis_of(draft: &Draft, axes: &[String], rows: Vec<Vec<Value>>) -> Axis {
+/// Rows with only the columns that make a difference, and at least one. `None` where a value is more than a plain word:
+/// HTCondor puts it into the text before the text is taken apart.
+fn axis_of(draft: &Draft, axes: &[String], rows: &[Vec<Value>]) -> Option<Axis> {
     let texts: Vec<&str> = draft.texts().collect();
     let in_template = |axis: &str, text: &str| text.contains(&format!("{{{axis}}}"));
     let used = |axis: &String| texts.iter().any(|text| has_symbol(text, axis) || in_template(axis, text));
     let mut kept: Vec<usize> = (0..axes.len()).filter(|column| used(&axes[*column])).collect();
+    if rows.iter().any(|row| kept.iter().any(|column| !is_plain(&row[*column]))) {
+        return None;
+    }
     // The number of the job tells rows apart that are equal otherwise.
     if !kept.contains(&(axes.len() - 1)) {
         kept.push(axes.len() - 1);
     }
-    let pick = |row: Vec<Value>| -> Vec<Value> { kept.iter().map(|column| row[*column].clone()).collect() };
-    Axis {
+    let pick = |row: &Vec<Value>| -> Vec<Value> { kept.iter().map(|column| row[*column].clone()).collect() };
+    Some(Axis {
         names: kept.iter().map(|column| axes[*column].clone()).collect(),
-        values: AxisValues::Rows(rows.into_iter().map(pick).collect()),
-    }
+        values: AxisValues::Rows(rows.iter().map(pick).collect()),
+    })
+}
+
+/// A word in which nothing separates, quotes or stands for something else.
+fn is_plain(value: &Value) -> bool {
+    let text = value.to_string();
+    let special = |letter: char| letter.is_whitespace() || "\"'\\$,;=".contains(letter);
+    !text.is_empty() && !text.contains(special)
 }

@@ -1,6 +1,6 @@
 //! The jobs of nodes before they are connected: texts may hold symbols, files are known by their paths on the submit side.
 
-use super::macros::{CLOSE, CLUSTER, OPEN, RETRY};
+use super::macros::{CLOSE, OPEN, RETRY};
 use super::report::Place;
 use crate::pegasus::convert::command::{escape, word};
 use crate::workflow::{Axis, Settings, Template};
@@ -65,44 +65,34 @@ impl Draft {
         let variables = self.settings.environment.variables.values().map(|value| &*value.0);
         self.arguments.iter().map(String::as_str).chain(outputs).chain(streams).chain(variables)
     }
-
-    /// True when a symbol stands where a task set cannot have one.
-    pub(super) fn differs_in_files(&self) -> bool {
-        let files = self.inputs.iter().chain(&self.stdin).flat_map(|file| [file.path.as_str(), file.name.as_str()]);
-        let program = match &self.program {
-            Program::Sent(text) | Program::There(text) => Some(text.as_str()),
-            Program::None => None,
-        };
-        files.chain(program).any(|text| text.contains(OPEN))
-    }
 }
 
 pub(super) fn has_symbol(text: &str, symbol: &str) -> bool {
     text.contains(&format!("{OPEN}{symbol}{CLOSE}"))
 }
 
-/// Symbols whose value only the attempt, or only HTCondor, knows.
+/// The number of the retry, which only the attempt knows.
 pub(super) fn is_late(text: &str) -> bool {
-    text.contains([RETRY, CLUSTER])
+    text.contains(RETRY)
 }
 
 enum Piece<'t> {
     Text(&'t str),
     Symbol(&'t str),
-    Late(char),
+    Retry,
 }
 
 fn pieces(text: &str) -> Vec<Piece<'_>> {
     let mut found = Vec::new();
     let mut rest = text;
-    while let Some(at) = rest.find([OPEN, RETRY, CLUSTER]) {
+    while let Some(at) = rest.find([OPEN, RETRY]) {
         if at > 0 {
             found.push(Piece::Text(&rest[..at]));
         }
         let letter = rest[at..].chars().next().unwrap_or(OPEN);
         rest = &rest[at + letter.len_utf8()..];
         if letter != OPEN {
-            found.push(Piece::Late(letter));
+            found.push(Piece::Retry);
         } else if let Some((name, after)) = rest.split_once(CLOSE) {
             found.push(Piece::Symbol(name));
             rest = after;
@@ -121,8 +111,7 @@ pub(super) fn written(text: &str) -> String {
         match piece {
             Piece::Text(text) => out.push_str(text),
             Piece::Symbol(name) => out.extend(["$(", name, ")"]),
-            Piece::Late(RETRY) => out.push_str("$(RETRY)"),
-            Piece::Late(_) => out.push_str("$(Cluster)"),
+            Piece::Retry => out.push_str("$(RETRY)"),
         }
     }
     out
@@ -139,14 +128,13 @@ pub(super) fn shell_word(text: &str) -> Option<String> {
                 out.push_str(name);
                 out.push('}');
             }
-            Piece::Late(RETRY) => out.push_str("$((TULPAR_ATTEMPT - 1))"),
-            Piece::Late(_) => out.push('0'),
+            Piece::Retry => out.push_str("$((TULPAR_ATTEMPT - 1))"),
         }
     }
     Some(if out.is_empty() { "''".to_owned() } else { out })
 }
 
-/// A path or value with symbols as `{name}`; late ones are 0.
+/// A path or value with symbols as `{name}`; the number of the retry is 0.
 pub(super) fn template(text: &str) -> Option<Template> {
     let mut out = String::new();
     for piece in pieces(text) {
@@ -157,7 +145,7 @@ pub(super) fn template(text: &str) -> Option<Template> {
                 out.push_str(name);
                 out.push('}');
             }
-            Piece::Late(_) => out.push('0'),
+            Piece::Retry => out.push('0'),
         }
     }
     Some(Template(out.into()))

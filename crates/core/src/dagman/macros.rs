@@ -10,7 +10,7 @@ pub(crate) const OPEN: char = '\u{e000}';
 pub(crate) const CLOSE: char = '\u{e001}';
 /// The number of the retry, known only to the attempt.
 pub(crate) const RETRY: char = '\u{e002}';
-/// The number of the cluster, which HTCondor would give.
+/// The number of the cluster, where nothing has set it.
 pub(crate) const CLUSTER: char = '\u{e003}';
 
 const DEEPEST: usize = 32;
@@ -31,6 +31,8 @@ pub(crate) struct Expanded {
     pub(crate) undefined: Vec<String>,
     pub(crate) unknown: Vec<String>,
     pub(crate) too_long: bool,
+    /// A function looked into the value of a symbol, which only the job knows.
+    pub(crate) taken_apart: bool,
 }
 
 impl Macros {
@@ -51,6 +53,10 @@ impl Macros {
 
     pub(crate) fn symbol(&mut self, name: &str, symbol: &str) {
         self.symbols.insert(name.to_ascii_lowercase(), symbol.to_owned());
+    }
+
+    pub(crate) fn is_symbol(&self, name: &str) -> bool {
+        self.symbols.contains_key(&name.to_ascii_lowercase())
     }
 
     pub(crate) fn get(&self, name: &str) -> Option<&str> {
@@ -128,6 +134,7 @@ impl Macros {
             out.undefined.append(&mut inner.undefined);
             out.unknown.append(&mut inner.unknown);
             out.too_long |= inner.too_long;
+            out.taken_apart |= inner.taken_apart || inner.text.contains(OPEN);
             inner.text
         };
         let upper = name.to_ascii_uppercase();

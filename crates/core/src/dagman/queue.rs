@@ -1,8 +1,8 @@
 //! `queue` in all of its forms: how many jobs, and what differs between them.
 
-use super::Surroundings;
 use super::lines::word;
 use super::paths;
+use super::{Found, Surroundings};
 use crate::workflow::Value;
 
 /// More jobs of one node are no workflow.
@@ -66,10 +66,12 @@ pub(crate) fn parse(statement: &str, folder: &str, surroundings: &dyn Surroundin
         "from" => lines(list, folder, surroundings)?,
         _ => {
             let mut list = listed(list);
+            let mut wanted = "any";
             for kind in ["files", "dirs", "any"] {
                 list = list.trim_start();
                 if let Some(rest) = list.strip_prefix(kind).filter(|rest| rest.starts_with([' ', '('])) {
                     list = listed(rest.trim_start());
+                    wanted = kind;
                 }
             }
             let patterns = list.split([',', ' ', '\t', '\n']).filter(|item| !item.is_empty());
@@ -77,7 +79,16 @@ pub(crate) fn parse(statement: &str, folder: &str, surroundings: &dyn Surroundin
                 Some(inside) if !folder.is_empty() => inside.to_owned(),
                 _ => path,
             };
-            patterns.flat_map(|pattern| surroundings.matching(&paths::join(folder, pattern))).map(strip).collect()
+            // HTCondor marks folders with a slash.
+            let marked = |path: String| match (surroundings.found(&path), wanted) {
+                (Found::Directory, "files") | (Found::File, "dirs") => None,
+                (Found::Directory, _) => Some(format!("{}/", strip(path))),
+                _ => Some(strip(path)),
+            };
+            patterns
+                .flat_map(|pattern| surroundings.matching(&paths::join(folder, pattern)))
+                .filter_map(marked)
+                .collect()
         }
     };
     if let Some(slice) = slice {

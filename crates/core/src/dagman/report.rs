@@ -51,6 +51,22 @@ impl Report {
         }
     }
 
+    /// Takes over what another report has.
+    pub(crate) fn absorb(&mut self, other: Report) {
+        other.findings.finish().into_iter().for_each(|diagnostic| self.findings.push(diagnostic));
+        let mut keys: Vec<_> = other.counted.into_iter().collect();
+        keys.sort_by_key(|(_, position)| *position);
+        for ((key, _), Said { diagnostic, more }) in keys.into_iter().zip(other.said) {
+            match self.counted.entry(key) {
+                std::collections::hash_map::Entry::Occupied(known) => self.said[*known.get()].more += more + 1,
+                std::collections::hash_map::Entry::Vacant(free) => {
+                    free.insert(self.said.len());
+                    self.said.push(Said { diagnostic, more });
+                }
+            }
+        }
+    }
+
     pub(crate) fn has_errors(&self) -> bool {
         let error = |said: &Said| said.diagnostic.severity == Severity::Error;
         self.findings.has_errors() || self.said.iter().any(error)

@@ -3,7 +3,7 @@
 use super::codes::{BRACES, NO_EFFECT, NOT_CARRIED, QUOTING, UNIVERSE, VALUE};
 use super::dag::Node;
 use super::describe::Values;
-use super::draft::{is_late, template};
+use super::draft::{is_late, template, written};
 use super::{paths, quoting};
 use crate::diagnostic::Diagnostic;
 use crate::resources::Request;
@@ -65,12 +65,15 @@ pub(super) fn settings(node: &Node, values: &mut Values<'_, '_>) -> Settings {
         settings.checkpoint =
             (!files.is_empty()).then(|| Checkpoint { files, keep: None, best: Default::default(), every: None });
     }
+    // They change nothing, so they need no job of its own.
+    let by_job = values.by_job;
     for key in NAMED {
         if let Some(value) = values.get(key) {
-            let message = format!("`{key} = {value}` has no effect here");
+            let message = format!("`{key} = {}` has no effect here", written(&value));
             values.once(key, Diagnostic::warning(NO_EFFECT, None, message));
         }
     }
+    values.by_job = by_job;
     settings
 }
 
@@ -141,8 +144,7 @@ fn environment(values: &mut Values<'_, '_>, settings: &mut Settings) {
     };
     for (name, value) in pairs {
         if is_late(&value) {
-            let message =
-                format!("the variable `{name}` has the number of the retry or cluster in it, which is 0 here");
+            let message = format!("the variable `{name}` has the number of the retry in it, which is 0 here");
             values.once(&name, Diagnostic::warning(NOT_CARRIED, None, message));
         }
         match template(&value).filter(|_| is_identifier(&name) && !name.contains('-')) {
@@ -192,6 +194,7 @@ impl Values<'_, '_> {
     }
 
     fn bad(&mut self, key: &str, text: &str) {
+        let text = written(text);
         let message = format!("`{key} = {text}` is no number; expressions are not evaluated, and it is left out");
         self.once(key, Diagnostic::warning(VALUE, None, message));
     }

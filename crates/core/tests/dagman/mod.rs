@@ -7,7 +7,7 @@ mod nodes;
 mod scripts;
 mod submit;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use tulpar_core::dagman::{self, Found, Surroundings};
 use tulpar_core::diagnostic::{Diagnostic, line_column};
 use tulpar_core::workflow::{self, Run, Task, Workflow};
@@ -37,7 +37,13 @@ impl Surroundings for Files {
 
     fn matching(&self, pattern: &str) -> Vec<String> {
         let (head, tail) = pattern.split_once('*').unwrap_or((pattern, ""));
-        self.0.keys().filter(|path| path.starts_with(head) && path.ends_with(tail)).cloned().collect()
+        let folders = self.0.keys().flat_map(|path| path.match_indices('/').map(|(at, _)| &path[..at]));
+        let fits = |path: &&str| {
+            let middle = path.strip_prefix(head).and_then(|rest| rest.strip_suffix(tail));
+            middle.is_some_and(|middle| !middle.contains('/'))
+        };
+        let all: BTreeSet<&str> = folders.chain(self.0.keys().map(String::as_str)).filter(fits).collect();
+        all.into_iter().map(str::to_owned).collect()
     }
 
     fn variable(&self, name: &str) -> Option<String> {

@@ -90,11 +90,11 @@ fn lists_become_rows() {
         ("/bin/echo {x}-{y}".to_owned(), "x y Process".to_owned(), lists(&["a 1 0", "b 2 1"]))
     );
     assert_eq!(
-        rows("arguments = $(x) $(Step)\nqueue 2 x from (\n  a b\n\n  c\n)"),
+        rows("arguments = $(x) $(Step)\nqueue 2 x from (\n  a-b\n\n  c\n)"),
         (
             "/bin/echo {x} {Step}".to_owned(),
             "x Step Process".to_owned(),
-            lists(&["a b 0 0", "a b 1 1", "c 0 2", "c 1 3"])
+            lists(&["a-b 0 0", "a-b 1 1", "c 0 2", "c 1 3"])
         )
     );
     assert_eq!(rows("arguments = $(Item)\nqueue matching in/*.txt").2, lists(&["in/a.txt 0", "in/b.txt 1"]));
@@ -141,13 +141,88 @@ fn what_cannot_be_known_or_done_is_named() {
             "D017 t.sub:12: `rank = Memory` has no effect here (and 1 more like this)",
             "D017 t.sub:12: `requirements = (Memory > 1)` has no effect here (and 1 more like this)",
             "D017 t.sub:6: the attribute `Project` of the job has no effect here (and 1 more like this)",
-            "D019 `out.$(Cluster)` stays in the log of its task (and 1 more like this)",
             "D020 t.sub:10: `if version >= 8` cannot be decided here; its part is left out",
         ]
     );
 }
 
 #[test]
+fn every_node_and_every_queue_has_a_number_of_its_own() {
+    let sub = "executable = /bin/echo\narguments = $(ClusterId).$(Process)\ntransfer_output_files =\n\
+        output = out.$(Cluster)\nqueue\nqueue\n";
+    let workflow = good("JOB A t.sub\nJOB B t.sub", &[("t.sub", sub)]);
+    let lines: Vec<&str> = workflow.tasks.iter().map(line).collect();
+    let expected = [1, 2, 3, 4].map(|number| format!("/bin/echo {number}.0 > out.{number}"));
+    assert_eq!(lines, expected);
+}
+
+#[test]
 fn the_number_of_the_retry_is_filled_in_by_the_attempt() {
     assert_eq!(line(&one("arguments = --try $(RETRY)\nqueue")), "/bin/echo --try $((TULPAR_ATTEMPT - 1))");
+}
+
+/// The lines of all tasks of a description alone, with the rows of a task set filled in.
+fn lines(sub: &str, files: &[(&str, &str)]) -> Vec<String> {
+    let sub = format!("{HEAD}{sub}");
+    let files: Vec<(&str, &str)> = files.iter().copied().chain([("t.sub", sub.as_str())]).collect();
+    let workflow = good("JOB A t.sub", &files);
+    let mut lines = Vec::new();
+    for task in &workflow.tasks {
+        match task.scatter.first().map(|axis| (&axis.names, &axis.values)) {
+            None => lines.push(line(task).to_owned()),
+            Some((names, AxisValues::Rows(rows))) => lines.extend(rows.iter().map(|row| {
+                let fill = |text: String, (name, value): (&String, &Value)| {
+                    text.replace(&format!("{{{name}}}"), &value.to_string())
+                };
+                names.iter().zip(row).fold(line(task).to_owned(), fill)
+            })),
+            Some(_) => panic!("rows"),
+        }
+    }
+    lines
+}
+
+#[test]
+fn a_variable_of_queue_that_is_a_submit_command_takes_effect() {
+    assert_eq!(
+        lines("queue arguments from (\n one two\n three\n)", &[]),
+        ["/bin/echo one two", "/bin/echo three"],
+        "as the second example of HTCondor's manual"
+    );
+    assert_eq!(lines("arguments = never\nqueue Arguments in (a, b)", &[]), ["/bin/echo a", "/bin/echo b"]);
+    assert_eq!(
+        lines("queue input in (a.txt, b.txt)", &[("a.txt", ""), ("b.txt", "")]),
+        ["/bin/echo < a.txt", "/bin/echo < b.txt"]
+    );
+    assert_eq!(
+        lines(
+            "transfer_input_files = x.txt\nqueue initialdir matching dirs run*",
+            &[("run1/x.txt", ""), ("run2/x.txt", ""), ("run.txt", "")]
+        ),
+        ["ln -s run1/x.txt x.txt\n/bin/echo", "ln -s run2/x.txt x.txt\n/bin/echo"]
+    );
+    let sub = format!("{HEAD}queue request_memory, arguments from (\n 1GB a b\n 2GB, c\n)");
+    let workflow = good("JOB A t.sub", &[("t.sub", &sub)]);
+    let asked: Vec<(Bytes, &str)> =
+        workflow.tasks.iter().map(|task| (task.settings.request.memory, line(task))).collect();
+    assert_eq!(asked, [(Bytes(1 << 30), "/bin/echo a b"), (Bytes(2 << 30), "/bin/echo c")]);
+}
+
+#[test]
+fn a_value_with_blanks_or_quotes_becomes_as_many_words_as_for_htcondor() {
+    assert_eq!(lines("arguments = -x $(x)\nqueue x from (\n a b\n c\n)", &[]), ["/bin/echo -x a b", "/bin/echo -x c"]);
+    assert_eq!(lines("arguments = \"'$(x)'\"\nqueue x from (\n a b\n c\n)", &[]), ["/bin/echo 'a b'", "/bin/echo c"]);
+    assert_eq!(lines("arguments = $(n) $(x)\nqueue n, x from (\n 1 a\n 2\n)", &[]), ["/bin/echo 1 a", "/bin/echo 2"]);
+}
+
+#[test]
+fn requests_and_functions_of_a_variable_of_queue_are_those_of_each_job() {
+    let sub = format!("{HEAD}request_memory = $(m)GB\nqueue m in (1, 2)");
+    let workflow = good("JOB A t.sub", &[("t.sub", &sub)]);
+    let asked: Vec<Bytes> = workflow.tasks.iter().map(|task| task.settings.request.memory).collect();
+    assert_eq!(asked, [Bytes(1 << 30), Bytes(2 << 30)]);
+    assert_eq!(
+        lines("arguments = $Fn(f) $Fx(f)\nqueue f matching in/*.txt", &[("in/a.txt", ""), ("in/b.txt", "")]),
+        ["/bin/echo a .txt", "/bin/echo b .txt"]
+    );
 }
