@@ -11,7 +11,7 @@ use std::fs;
 use std::io::Write;
 use std::path::Path;
 use std::time::Instant;
-use tulpar_core::event::{Event, Placement, Reason, Share};
+use tulpar_core::event::{Blame, Consequence, Event, Placement, Reason, Share};
 use tulpar_core::ids::{AttemptId, Digest, JobId, NodeId};
 use tulpar_core::job::{CommandLine, Ending, OutputFile, Record, Report, Sample, Usage};
 use tulpar_core::live::{LiveLine, Seen};
@@ -180,7 +180,14 @@ fn journal(run: &Path, jobs: u32) -> std::io::Result<()> {
     let mut file = std::io::BufWriter::new(fs::File::create(run.join("journal.jsonl"))?);
     let mut bytes = Vec::new();
     let mut seq = 0;
-    let started = Event::RunStarted { run: RUN.into(), version: "0.1.0".into(), plan: Digest([7; 32]), seed: 1 };
+    let started = Event::RunStarted {
+        run: RUN.into(),
+        version: "0.1.0".into(),
+        plan: Digest([7; 32]),
+        seed: 1,
+        provenance: Box::default(),
+        simulated: false,
+    };
     let mut put = |at: Timestamp, event: &Event| {
         seq += 1;
         bytes.clear();
@@ -221,12 +228,11 @@ fn journal(run: &Path, jobs: u32) -> std::io::Result<()> {
             usage: usage(job),
             script: None,
             told: None,
+            left_out: Vec::new(),
         };
         let well = report.ending.is_success();
-        put(end, &Event::Ended { attempt: attempt(job), report: Box::new(report) })?;
-        if !well {
-            put(end, &Event::Failed { job: JobId(job), blame: tulpar_core::event::Blame::Task })?;
-        }
+        let then = if well { Consequence::Done } else { Consequence::Failed { blame: Blame::Task } };
+        put(end, &Event::Ended { attempt: attempt(job), report: Box::new(report), then })?;
     }
     file.flush()
 }

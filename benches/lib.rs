@@ -9,8 +9,11 @@ pub fn peak_memory_mb() -> f64 {
     line.split_whitespace().nth(1).and_then(|kilobytes| kilobytes.parse::<f64>().ok()).unwrap_or(0.0) / 1024.0
 }
 
-/// The program beside this benchmark, as `cargo build --release` leaves it.
+/// The program that `TULPAR_BIN` names, or the one beside this benchmark, as `cargo build --release` leaves it.
 pub fn binary() -> PathBuf {
+    if let Some(path) = std::env::var_os("TULPAR_BIN") {
+        return path.into();
+    }
     let own = std::env::current_exe().expect("this program");
     let path = own.parent().and_then(Path::parent).expect("a target folder").join("tulpar");
     assert!(path.is_file(), "{} is missing: run `cargo build --release` first", path.display());

@@ -1,19 +1,19 @@
 //! How close does a durable, sandboxed, measured task come to a bare process? Ratios in one run: a plain
 //! `posix_spawn` + `waitpid` loop is 1, larger is faster; peers where they are installed.
 //!
-//! `cargo build --release && cargo bench -p tulpar-benches --bench local [-- TASKS]`
+//! `cargo build --release && cargo bench -p tulpar-benches --bench local [-- TASKS]`; `TULPAR_BIN=PATH` measures another build.
 
 #![expect(clippy::print_stdout, reason = "a benchmark prints")]
 
 use std::ffi::CString;
 use std::fmt::Write as _;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 fn main() {
     let tasks = std::env::args().filter_map(|word| word.parse::<u64>().ok()).next_back().unwrap_or(10_000);
-    let tulpar = binary();
+    let tulpar = tulpar_benches::binary();
     let spawn = spawn_loop(tasks.min(2000));
     println!("posix_spawn loop: {:.0} µs a process", spawn.as_secs_f64() * 1e6);
     let side = (tasks as f64).sqrt() as u64;
@@ -36,14 +36,6 @@ fn row(name: &str, count: u64, taken: Duration, spawn: Duration) {
     let seconds = taken.as_secs_f64();
     let ratio = spawn.as_secs_f64() * count as f64 / seconds;
     println!("{name:<24} {seconds:>9.2} {:>12.0} {ratio:>7.2}", count as f64 / seconds);
-}
-
-/// The program beside this benchmark, as `cargo build --release` leaves it.
-fn binary() -> PathBuf {
-    let own = std::env::current_exe().expect("this program");
-    let path = own.parent().and_then(Path::parent).expect("a target folder").join("tulpar");
-    assert!(path.is_file(), "{} is missing: run `cargo build --release` first", path.display());
-    path
 }
 
 fn run(tulpar: &Path, folder: &Path) -> Duration {

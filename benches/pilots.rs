@@ -22,6 +22,7 @@ use tulpar_core::units::{Bytes, Timestamp};
 use tulpar_core::workflow;
 use tulpar_exec::cache::Cache;
 use tulpar_exec::driver::{Driver, Observer};
+use tulpar_exec::environments::Watch;
 use tulpar_exec::executor::{Executor, Observation};
 use tulpar_exec::folder::{Project, RunFolder};
 use tulpar_exec::journal::Journal;
@@ -109,9 +110,16 @@ fn run(tasks: u64, kind: NodeKind, start: impl Fn(&Project, &RunFolder, &[Node])
     let run = project.new_run("trivial").expect("a run");
     let (begun, used) = (Instant::now(), cpu());
     let (executor, observations) = start(&project, &run, &nodes);
-    let started =
-        Event::RunStarted { run: run.name.clone(), version: "bench".into(), plan: engine.plan().digest(), seed: 0 };
+    let started = Event::RunStarted {
+        run: run.name.clone(),
+        version: "bench".into(),
+        plan: engine.plan().digest(),
+        seed: 0,
+        provenance: Box::default(),
+        simulated: false,
+    };
     let mut quiet = Quiet;
+    let environments = Watch::new(project.root(), &project.cache(), engine.plan());
     let driver = Driver {
         engine,
         journal: Journal::create(&run.journal()).expect("a journal"),
@@ -119,12 +127,14 @@ fn run(tasks: u64, kind: NodeKind, start: impl Fn(&Project, &RunFolder, &[Node])
         observations,
         stops: never(),
         cache: Cache::open(&project.cache(), &run.name).expect("a cache"),
-        publisher: Publisher::start(&project.results(), &project.cache(), &project.shown()).expect("a publisher"),
+        publisher: Publisher::start(&project.results(), &project.cache(), &project.shown(), &run.name)
+            .expect("a publisher"),
         project: project.clone(),
         folder: run,
         observer: &mut quiet,
+        environments,
     };
-    let outcome = driver.run(vec![started]).expect("the journal can be written");
+    let (outcome, _) = driver.run(vec![started]).expect("the journal can be written");
     assert_eq!(outcome, Outcome::Done);
     Measured { seconds: begun.elapsed().as_secs_f64(), cpu: cpu() - used }
 }

@@ -17,6 +17,9 @@ import time
 
 from playwright.sync_api import sync_playwright
 
+TOKEN = "page-test"
+HEADERS = {"Authorization": f"Bearer {TOKEN}"}
+
 WORKFLOW = """
 workflow: galaxy
 tasks:
@@ -104,10 +107,14 @@ class Trial:
         return process
 
     def serve(self, address="127.0.0.1:0", *more):
+        """With a token that the contexts send, unless another is given."""
+        if not more:
+            (self.project / "page-token").write_text(TOKEN + "\n")
+            more = ("--token-file", "page-token")
         self.server = self.start("serve", "--address", address, *more)
         url = self.server.stdout.readline().strip()
         assert url.startswith("http://"), f"the server said {url!r}"
-        return url
+        return url.removesuffix(f"?token={TOKEN}")
 
     def stop(self):
         self.server.send_signal(signal.SIGTERM)
@@ -264,7 +271,7 @@ def looks(trial, browser, url):
     pages = ["", "runs/galaxy-1", "runs/galaxy-1/timeline", "runs/galaxy-1/usage", "runs/galaxy-1/jobs", "runs/galaxy-1/data", "runs/galaxy-1/site", "runs/galaxy-1/advice", "runs/tuning-1/search", "compare?run=galaxy-1&run=many-1"]
     job = None
     for name, width, scheme in [("phone", 390, "light"), ("phone-small", 340, "dark"), ("wide", 1280, "dark")]:
-        context = browser.new_context(viewport={"width": width, "height": 844}, color_scheme=scheme)
+        context = browser.new_context(viewport={"width": width, "height": 844}, color_scheme=scheme, extra_http_headers=HEADERS)
         page = trial.watch(context.new_page())
         if job is None:
             page.goto(url)
@@ -345,7 +352,7 @@ def main():
         url = trial.serve()
         with sync_playwright() as playwright:
             browser = playwright.chromium.launch(executable_path=arguments.chromium, args=["--no-sandbox"])
-            context = browser.new_context(viewport={"width": 1280, "height": 900})
+            context = browser.new_context(viewport={"width": 1280, "height": 900}, extra_http_headers=HEADERS)
             context.set_default_timeout(30_000)
             page = trial.watch(context.new_page())
             try:

@@ -115,6 +115,7 @@ pub const CODES: &[(&str, &str)] = &[
     (QUOTED_LIST, "several file names inside quotes, where they become one word"),
     (CONFLICT, "settings that exclude each other or have no effect together"),
     (MORE, "more findings than are worth listing"),
+    (ABSENT, "`{name}` of a parameter that is not active in every trial, at a place that cannot be left out"),
 ];
 
 pub const SYNTAX: &str = "W001";
@@ -147,6 +148,7 @@ pub const LONG_COMMAND: &str = "W027";
 pub const QUOTED_LIST: &str = "W028";
 pub const CONFLICT: &str = "W029";
 pub const MORE: &str = "W030";
+pub const ABSENT: &str = "W031";
 
 /// Line and column of the start of a span, both from 1; columns count characters.
 pub fn line_column(text: &str, span: &Span) -> (usize, usize) {
@@ -218,7 +220,7 @@ fn edit_distance(word: &[char], candidate: &str, limit: usize) -> Option<usize> 
 
 /// Collects findings: equal ones once, and no more than people read.
 #[derive(Default)]
-pub(crate) struct Findings {
+pub struct Findings {
     list: Vec<Diagnostic>,
     seen: rustc_hash::FxHashSet<(&'static str, Option<Span>, String)>,
     left_out: usize,
@@ -228,7 +230,7 @@ pub(crate) struct Findings {
 const MOST_FINDINGS: usize = 1000;
 
 impl Findings {
-    pub(crate) fn push(&mut self, diagnostic: Diagnostic) {
+    pub fn push(&mut self, diagnostic: Diagnostic) {
         if self.list.len() >= MOST_FINDINGS {
             self.left_out += 1;
             return;
@@ -239,16 +241,16 @@ impl Findings {
     }
 
     /// How many errors were found so far.
-    pub(crate) fn errors(&self) -> usize {
+    pub fn errors(&self) -> usize {
         self.list.iter().filter(|diagnostic| diagnostic.is_error()).count() + self.left_out
     }
 
-    pub(crate) fn has_errors(&self) -> bool {
+    pub fn has_errors(&self) -> bool {
         self.list.iter().any(Diagnostic::is_error)
     }
 
     /// In the order of the text; findings without a place come first.
-    pub(crate) fn finish(mut self) -> Vec<Diagnostic> {
+    pub fn finish(mut self) -> Vec<Diagnostic> {
         self.list.sort_by_key(|diagnostic| diagnostic.span.map(|span| (span.start, span.end)));
         if self.left_out > 0 {
             self.list.push(Diagnostic::error(

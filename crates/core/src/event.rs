@@ -1,11 +1,13 @@
 //! What is told to the engine (inputs), recorded (events) and to be done (actions).
 //!
-//! Events are what the journal keeps and what every report is made of: their meaning never changes.
-//! New fields get defaults, new kinds get new names; frozen journals are replayed in the tests.
+//! Events are what the journal keeps and what every report is made of. An event carries its consequence: no job waits in a
+//! state that only a later event explains. From the first release on their meaning never changes: new fields get defaults,
+//! new kinds get new names; frozen journals are replayed in the tests.
 
 use crate::engine::{Mode, Order, Packing};
 use crate::ids::{AttemptId, Digest, JobId, NodeId, SetId};
 use crate::job::{Ending, JobSpec, OutputFile, Report, Told};
+use crate::provenance::Provenance;
 use crate::resources::Request;
 use crate::units::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -95,6 +97,14 @@ pub enum Cached {
         run: String,
         told: Option<Box<Told>>,
     },
+    /// An attempt with the same key but for its declared outputs ended with exit code 0 and without one of them. These are the files
+    /// that it made.
+    Made {
+        files: Vec<OutputFile>,
+        run: String,
+        attempt: u32,
+        told: Option<Box<Told>>,
+    },
     Miss(Reason),
 }
 
@@ -173,9 +183,17 @@ pub enum Event {
         version: String,
         plan: Digest,
         seed: u64,
+        #[serde(default, skip_serializing_if = "is_unknown")]
+        provenance: Box<Provenance>,
+        /// Nothing of it really ran; its times are virtual.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        simulated: bool,
     },
     RunResumed {
         version: String,
+        /// In order, the jobs that get another chance: they failed, were skipped or were cancelled, and the workflow does not tolerate it.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        reopened: Vec<JobId>,
     },
     /// The job will run, and this is why it is not reused.
     Missed {
@@ -191,6 +209,18 @@ pub enum Event {
         /// The numbers that it said then, as a trial of a search.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         told: Option<Box<Told>>,
+        /// The attempt of that run whose files are accepted, since the declaration of its outputs was mended.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        accepted: Option<u32>,
+    },
+    /// There is room for a ready job, but it is kept for a more urgent one. Recorded once for all jobs that ask for the same, until
+    /// the more urgent one is submitted.
+    HeldBack {
+        job: JobId,
+        by: JobId,
+        /// When the more urgent one is expected to start.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        until: Option<Timestamp>,
     },
     Submitted {
         attempt: AttemptId,
@@ -213,28 +243,27 @@ pub enum Event {
     Released {
         attempt: AttemptId,
     },
+    /// The attempt is over, and so stands its job from now on.
     Ended {
         attempt: AttemptId,
         report: Box<Report>,
-    },
-    /// Another attempt will follow, not before `until`, asking for `request`.
-    Retrying {
-        job: JobId,
-        until: Timestamp,
-        request: Request,
+        then: Consequence,
     },
     /// The pause before another attempt is over.
     Due {
         job: JobId,
     },
+    /// A job that has no attempt in the hands of a site cannot run.
     Failed {
         job: JobId,
         blame: Blame,
     },
+    /// A job that has no attempt in the hands of a site is not needed, or has lost what it needs.
     Skipped {
         job: JobId,
         because: Because,
     },
+    /// A person cancelled a job that has no attempt in the hands of a site.
     Cancelled {
         job: JobId,
     },
@@ -264,14 +293,10 @@ pub enum Event {
         #[serde(deserialize_with = "crate::job::number_or_nan")]
         value: f64,
     },
-    /// A trial is told to end before it is complete; what follows its end says what became of it.
+    /// A trial is told to end before it is complete; its end says what became of it.
     Curtailed {
         attempt: AttemptId,
         how: Curtailment,
-    },
-    /// A trial waits at its rung, with its checkpoint, until it is among the best there.
-    Paused {
-        job: JobId,
     },
     /// A paused trial goes on.
     Continued {
@@ -294,6 +319,30 @@ pub enum Event {
     RunEnded {
         outcome: Outcome,
     },
+}
+
+/// What the end of an attempt leads to for its job.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Consequence {
+    /// The outputs of the attempt are the results of the job.
+    Done,
+    /// Another attempt follows, not before `until`.
+    Retry {
+        until: Timestamp,
+        /// What the job asks for from now on, where that changes.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        request: Option<Box<Request>>,
+    },
+    /// No other attempt follows.
+    Failed {
+        blame: Blame,
+    },
+    /// The trial is over: other trials were better at that step.
+    Pruned,
+    /// The trial waits at its rung, with its checkpoint, until it is among the best there.
+    Paused,
+    Cancelled,
 }
 
 /// Why a trial does not run to its end.
@@ -331,6 +380,10 @@ pub struct Way {
     pub packing: Packing,
 }
 
+fn is_unknown(provenance: &Provenance) -> bool {
+    provenance.is_empty()
+}
+
 fn is_zero(value: &u32) -> bool {
     *value == 0
 }
@@ -346,6 +399,8 @@ pub enum Blame {
     TooMuch,
     /// The site or its nodes.
     Site,
+    /// A change of its inputs while the run went on.
+    Inputs,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -395,8 +450,20 @@ pub enum Action {
     },
     /// Show these outputs under `results/`, and remember them under the key.
     Publish(Box<Publication>),
+    /// Remember what an attempt made that misses a declared output: a mended declaration may accept it.
+    Keep(Box<Made>),
     /// Nothing more will come of this run, unless it is resumed.
     Finish(Outcome),
+}
+
+/// The files of an attempt that misses a declared output.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Made {
+    pub name: String,
+    pub attempt: u32,
+    pub key: Key,
+    pub files: Vec<OutputFile>,
+    pub told: Option<Box<Told>>,
 }
 
 /// A job's results, ready to be shown and to be reused.

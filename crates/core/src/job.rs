@@ -168,10 +168,16 @@ pub enum Ending {
     Preempted,
     /// The node, or the process that watched the task, went away.
     NodeLost,
+    /// The driver of the run went away, and the attempt with it or before it was submitted.
+    DriverLost,
+    /// It never started: its place has no room for its files, or too many are open. Not its fault.
+    NoRoom(String),
     /// A person said so.
     Cancelled,
     /// Exit code 0, but these declared outputs are missing.
     Incomplete(Vec<String>),
+    /// These inputs did not hold, before or after, the content that its key names. Its outputs are not kept.
+    InputsChanged(Vec<String>),
     /// It never started: no such program, no such container, sandbox trouble.
     Refused(String),
 }
@@ -192,8 +198,11 @@ impl Ending {
             Ending::Checkpointed => "saved a checkpoint to be continued".into(),
             Ending::Preempted => "taken off its place".into(),
             Ending::NodeLost => "lost with the process that watched it".into(),
+            Ending::DriverLost => "lost with the driver of the run".into(),
+            Ending::NoRoom(why) => format!("no room on its place: {why}"),
             Ending::Cancelled => "cancelled".into(),
             Ending::Incomplete(missing) => format!("did not write {}", missing.join(", ")),
+            Ending::InputsChanged(paths) => format!("its input changed: {}", paths.join(", ")),
             Ending::Refused(why) => format!("could not start: {why}"),
         }
     }
@@ -244,11 +253,16 @@ pub struct IoRecord {
     pub not_seen: Vec<String>,
     /// Records for which there was no room.
     pub lost: u64,
+    /// Files that were read outside of the sandbox, of the system and of installations of Python: at most
+    /// [`IoRecord::MOST_ELSEWHERE`].
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub read_elsewhere: Vec<String>,
 }
 
 impl IoRecord {
     /// What the log is called, beside `stdout` and `stderr`.
     pub const LOG: &str = "io.darshan";
+    pub const MOST_ELSEWHERE: usize = 1000;
 }
 
 /// Totals over the process tree of an attempt.
@@ -276,6 +290,45 @@ pub struct Usage {
     /// Mean utilisation of the attempt's devices, in hundredths of a percent.
     #[serde(default)]
     pub gpu_utilisation: u32,
+}
+
+impl Usage {
+    /// Whether anybody measured it. Nobody did where the driver was lost; a process that ran at all has page faults.
+    #[must_use]
+    pub fn is_measured(&self) -> bool {
+        (Usage { wall_us: 0, ..*self }) != Usage::default()
+    }
+
+    /// The largest memory, where anybody saw it.
+    #[must_use]
+    pub fn peak_memory(&self) -> Option<u64> {
+        (self.peak_rss > 0).then_some(self.peak_rss)
+    }
+
+    /// Of an attempt that ran in two pieces.
+    #[must_use]
+    pub fn and(self, other: Usage) -> Usage {
+        let wall_us = self.wall_us + other.wall_us;
+        let busy = |usage: Usage| u128::from(usage.gpu_utilisation) * u128::from(usage.wall_us);
+        Usage {
+            wall_us,
+            user_us: self.user_us + other.user_us,
+            system_us: self.system_us + other.system_us,
+            peak_rss: self.peak_rss.max(other.peak_rss),
+            read_bytes: self.read_bytes + other.read_bytes,
+            write_bytes: self.write_bytes + other.write_bytes,
+            read_calls: self.read_calls + other.read_calls,
+            write_calls: self.write_calls + other.write_calls,
+            device_read_bytes: self.device_read_bytes + other.device_read_bytes,
+            device_write_bytes: self.device_write_bytes + other.device_write_bytes,
+            voluntary_switches: self.voluntary_switches + other.voluntary_switches,
+            involuntary_switches: self.involuntary_switches + other.involuntary_switches,
+            minor_faults: self.minor_faults + other.minor_faults,
+            major_faults: self.major_faults + other.major_faults,
+            peak_gpu_memory: self.peak_gpu_memory.max(other.peak_gpu_memory),
+            gpu_utilisation: ((busy(self) + busy(other)) / u128::from(wall_us.max(1))) as u32,
+        }
+    }
 }
 
 /// The process tree of an attempt at one moment.
@@ -313,6 +366,25 @@ pub struct Report {
     /// The numbers that a trial said.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub told: Option<Box<Told>>,
+    /// What lay in its output folders and is no file, so that it is not kept: empty folders, pipes, sockets, devices.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub left_out: Vec<String>,
+}
+
+impl Report {
+    /// Of an attempt that has no process to tell of.
+    pub fn unstarted(ending: Ending, at: Timestamp) -> Self {
+        let (outputs, stderr_tail) = (Vec::new(), String::new());
+        let usage = Usage::default();
+        let left_out = Vec::new();
+        Self { ending, started: at, ended: at, usage, outputs, stderr_tail, script: None, told: None, left_out }
+    }
+
+    /// What it and the tasks in it left out of their output folders.
+    pub fn all_left_out(&self) -> Vec<String> {
+        let members = self.script.iter().flat_map(|script| &script.members).flat_map(|member| &member.left_out);
+        self.left_out.iter().chain(members).cloned().collect()
+    }
 }
 
 /// What a trial of a search said of itself.
@@ -361,6 +433,9 @@ pub struct MemberReport {
     /// An earlier attempt did it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub earlier: bool,
+    /// As in [`Report::left_out`].
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub left_out: Vec<String>,
 }
 
 /// Files that went one way together.
@@ -373,9 +448,8 @@ pub struct TransferReport {
     /// Tries beyond the first, of all files together.
     #[serde(default)]
     pub retries: u64,
-    /// When the first of them began; absent in journals of older versions.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub started: Option<Timestamp>,
+    /// When the first of them began.
+    pub started: Timestamp,
     /// The folder or URL that all of them came from; empty: the node that the job ran on, or unknown.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub from: String,

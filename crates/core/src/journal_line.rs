@@ -4,20 +4,22 @@
 //! and every report. It knows no file, no offset and no neighbouring line.
 //!
 //! ```text
-//! {"seq":1,"at":1731700000000000,"v":1,"kind":"due","data":{"job":7},"crc":"0a1b2c3d"}
+//! {"seq":1,"at":1731700000000000,"v":2,"kind":"due","data":{"job":7},"crc":"0a1b2c3d"}
 //! ```
 //!
 //! The order of the fields and the absence of spaces are part of the format: the head is read by hand,
 //! because a million lines are read before a run can go on.
 
-use crate::event::Event;
+use crate::event::{Because, Blame, Consequence, Event};
 use crate::ids::{AttemptId, JobId};
 use crate::units::Timestamp;
+use std::cmp::Ordering;
 use std::io::Write;
 use thiserror::Error;
 
-/// The version that this Tulpar writes. A higher one was written by a newer Tulpar.
-pub const VERSION: u32 = 1;
+/// The version that this Tulpar writes, and the only one that it reads. In version 1 an event followed each end of an attempt
+/// that was not good, and said what became of the job.
+pub const VERSION: u32 = 2;
 
 /// `,"crc":"` + 8 digits + `"}`
 const TAIL: usize = 8 + 8 + 2;
@@ -30,7 +32,9 @@ pub enum LineError {
     Checksum { recorded: String, computed: String },
     #[error("the checksum is right but the line does not read {{\"seq\":…,\"at\":…,\"v\":…,\"kind\":…,\"data\":…}}")]
     Shape,
-    #[error("written by a newer Tulpar: the line has version {version}, this one reads up to {VERSION}")]
+    #[error("written by an earlier Tulpar: the line has version {version}, this one reads version {VERSION} only")]
+    OlderVersion { version: u32 },
+    #[error("written by a newer Tulpar: the line has version {version}, this one reads version {VERSION} only")]
     NewerVersion { version: u32 },
     #[error("written by a newer Tulpar: the event kind `{kind}` is not known here")]
     NewerKind { kind: String },
@@ -100,8 +104,11 @@ impl<'a> Line<'a> {
     }
 
     pub fn event(&self) -> Result<Event, LineError> {
-        if self.version > VERSION {
-            return Err(LineError::NewerVersion { version: self.version });
+        let version = self.version;
+        match version.cmp(&VERSION) {
+            Ordering::Less => return Err(LineError::OlderVersion { version }),
+            Ordering::Greater => return Err(LineError::NewerVersion { version }),
+            Ordering::Equal => {}
         }
         let mut text = String::with_capacity(self.kind.len() + self.data.len() + 20);
         text.push_str("{\"kind\":\"");
@@ -125,17 +132,17 @@ fn number(text: &str) -> Option<(u64, &str)> {
 }
 
 /// Every kind that this Tulpar knows, as the journal spells it.
-pub const KINDS: [&str; 25] = [
+pub const KINDS: [&str; 24] = [
     "run_started",
     "run_resumed",
     "missed",
     "reused",
+    "held_back",
     "submitted",
     "started",
     "held",
     "released",
     "ended",
-    "retrying",
     "due",
     "failed",
     "skipped",
@@ -145,7 +152,6 @@ pub const KINDS: [&str; 25] = [
     "added",
     "reported",
     "curtailed",
-    "paused",
     "continued",
     "node",
     "ordered",
@@ -161,12 +167,12 @@ impl Event {
             Event::RunResumed { .. } => "run_resumed",
             Event::Missed { .. } => "missed",
             Event::Reused { .. } => "reused",
+            Event::HeldBack { .. } => "held_back",
             Event::Submitted { .. } => "submitted",
             Event::Started { .. } => "started",
             Event::Held { .. } => "held",
             Event::Released { .. } => "released",
             Event::Ended { .. } => "ended",
-            Event::Retrying { .. } => "retrying",
             Event::Due { .. } => "due",
             Event::Failed { .. } => "failed",
             Event::Skipped { .. } => "skipped",
@@ -176,7 +182,6 @@ impl Event {
             Event::Added { .. } => "added",
             Event::Reported { .. } => "reported",
             Event::Curtailed { .. } => "curtailed",
-            Event::Paused { .. } => "paused",
             Event::Continued { .. } => "continued",
             Event::Node { .. } => "node",
             Event::Ordered { .. } => "ordered",
@@ -198,18 +203,35 @@ impl Event {
         }
     }
 
+    /// The job that fails for good with this event, and what is to blame.
+    pub fn failure(&self) -> Option<(JobId, Blame)> {
+        match self {
+            Event::Failed { job, blame } => Some((*job, *blame)),
+            Event::Ended { attempt, then: Consequence::Failed { blame }, .. } => Some((attempt.job, *blame)),
+            _ => None,
+        }
+    }
+
+    /// The job that is skipped, or ended early, with this event, and the reason.
+    pub fn skip(&self) -> Option<(JobId, &Because)> {
+        match self {
+            Event::Skipped { job, because } => Some((*job, because)),
+            Event::Ended { attempt, then: Consequence::Pruned, .. } => Some((attempt.job, &Because::Pruned)),
+            _ => None,
+        }
+    }
+
     /// The job that this event is about, directly or through one of its attempts.
     pub fn job(&self) -> Option<JobId> {
         match self {
             Event::Missed { job, .. }
             | Event::Reused { job, .. }
-            | Event::Retrying { job, .. }
             | Event::Due { job }
             | Event::Failed { job, .. }
             | Event::Skipped { job, .. }
             | Event::Asked { job, .. }
             | Event::Reported { job, .. }
-            | Event::Paused { job }
+            | Event::HeldBack { job, .. }
             | Event::Continued { job }
             | Event::Cancelled { job } => Some(*job),
             _ => self.attempt().map(|attempt| attempt.job),
@@ -231,7 +253,7 @@ mod tests {
     fn a_line_is_one_json_object_with_its_checksum_last() {
         assert_eq!(
             line(&Event::Due { job: JobId(3) }),
-            "{\"seq\":7,\"at\":1000002,\"v\":1,\"kind\":\"due\",\"data\":{\"job\":3},\"crc\":\"2f3147a3\"}\n"
+            "{\"seq\":7,\"at\":1000002,\"v\":2,\"kind\":\"due\",\"data\":{\"job\":3},\"crc\":\"3c197ed0\"}\n"
         );
     }
 
@@ -240,7 +262,7 @@ mod tests {
         let event = Event::Held { attempt: AttemptId { job: JobId(3), n: 2 }, reason: "quota \"x\"\nü".into() };
         let text = line(&event);
         let parsed = Line::parse(text.trim_end().as_bytes()).unwrap();
-        assert_eq!((parsed.seq, parsed.at, parsed.version, parsed.kind), (7, Timestamp(1_000_002), 1, "held"));
+        assert_eq!((parsed.seq, parsed.at, parsed.version, parsed.kind), (7, Timestamp(1_000_002), 2, "held"));
         assert_eq!(parsed.event().unwrap(), event);
     }
 
@@ -263,13 +285,23 @@ mod tests {
 
     #[test]
     fn what_a_newer_tulpar_wrote_is_told_apart_from_damage() {
-        let kind = sealed(r#"{"seq":1,"at":2,"v":1,"kind":"teleported","data":{"job":1}"#);
+        let kind = sealed(r#"{"seq":1,"at":2,"v":2,"kind":"teleported","data":{"job":1}"#);
         let error = Line::parse(kind.as_bytes()).unwrap().event().unwrap_err();
         assert_eq!(error.to_string(), "written by a newer Tulpar: the event kind `teleported` is not known here");
-        let version = sealed(r#"{"seq":1,"at":2,"v":2,"kind":"due","data":{"job":1}"#);
+        let version = sealed(r#"{"seq":1,"at":2,"v":3,"kind":"due","data":{"job":1}"#);
         assert!(Line::parse(version.as_bytes()).unwrap().event().unwrap_err().is_newer());
-        let data = sealed(r#"{"seq":1,"at":2,"v":1,"kind":"due","data":{"jib":1}"#);
+        let data = sealed(r#"{"seq":1,"at":2,"v":2,"kind":"due","data":{"jib":1}"#);
         assert!(!Line::parse(data.as_bytes()).unwrap().event().unwrap_err().is_newer());
+    }
+
+    #[test]
+    fn an_event_of_an_earlier_version_is_refused() {
+        let text = sealed(r#"{"seq":1,"at":2,"v":1,"kind":"due","data":{"job":1}"#);
+        let error = Line::parse(text.as_bytes()).unwrap().event().unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "written by an earlier Tulpar: the line has version 1, this one reads version 2 only"
+        );
     }
 
     #[test]

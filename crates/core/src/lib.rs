@@ -3,30 +3,27 @@
 //! Nothing here reads a clock, a file, an environment variable or a random source, starts a thread or
 //! prints. Whoever calls hands over what was read and performs what is returned.
 
+pub mod accept;
 pub mod asynchrony;
 pub mod calendar;
 pub mod catalogue;
-pub mod dagman;
-pub mod dax3;
 pub mod diagnostic;
 pub mod engine;
 pub mod event;
-pub mod export;
-pub mod htcondor;
+pub mod gang;
 pub mod ids;
 pub mod job;
 pub mod journal_line;
 pub mod key;
 pub mod live;
 pub mod parcel;
-pub mod pegasus;
 pub mod plan;
 pub mod planner;
+pub mod provenance;
 pub mod resources;
+pub mod rooms;
 pub mod site;
-pub mod slurm;
 pub mod units;
-pub mod wfformat;
 pub mod workflow;
 pub mod yaml;
 

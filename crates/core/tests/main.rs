@@ -3,13 +3,6 @@
 #![expect(clippy::disallowed_methods, clippy::disallowed_types, reason = "tests may touch the world")]
 
 mod asynchrony;
-mod dagman;
-mod dax3;
 mod engine;
-mod export;
 mod golden;
-mod htcondor;
 mod lang;
-mod pegasus;
-mod planner;
-mod wfformat;

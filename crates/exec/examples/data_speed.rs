@@ -20,7 +20,12 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     while !fresh.is_settled(Stamp::now()) {
         std::thread::sleep(Duration::from_millis(10));
     }
-    let data = [Data { name: "images".into(), source: DataSource::Glob("images/*.jpg".into()), span: Span::default() }];
+    let data = [Data {
+        name: "images".into(),
+        source: DataSource::Glob("images/*.jpg".into()),
+        sha256: Default::default(),
+        span: Span::default(),
+    }];
     for what in ["first", "again"] {
         let started = Instant::now();
         let resolved = resolve(folder.path(), &folder.path().join("cache"), &data, &|_| {});

@@ -1,4 +1,4 @@
-//! Writes the journal of literal events to the path given: how `testdata/journals/v1.jsonl` was made.
+//! Writes the journal of literal events to the path given: how `testdata/journals/v2.jsonl` was made.
 //! A frozen journal is never written again; a new version of the format gets a new file.
 
 #[path = "../tests/main/literal_events.rs"]

@@ -2,7 +2,7 @@
 //! `cargo run --release -p tulpar-exec --example journal_speed [EVENTS] [EVENTS A BATCH]`
 
 use std::time::Instant;
-use tulpar_core::event::{Event, Placement, Reason, Share};
+use tulpar_core::event::{Consequence, Event, Placement, Reason, Share};
 use tulpar_core::ids::{AttemptId, Digest, JobId, NodeId};
 use tulpar_core::job::{Ending, OutputFile, Report, Usage};
 use tulpar_core::resources::Request;
@@ -55,6 +55,7 @@ fn of_one_task(job: u32) -> [Event; 4] {
         stderr_tail: String::new(),
         script: None,
         told: None,
+        left_out: Vec::new(),
     };
     [
         Event::Missed { job: JobId(job), key: Some(digest), reason: Reason::New },
@@ -69,6 +70,6 @@ fn of_one_task(job: u32) -> [Event; 4] {
             versions: Default::default(),
         },
         Event::Started { attempt },
-        Event::Ended { attempt, report: Box::new(report) },
+        Event::Ended { attempt, report: Box::new(report), then: Consequence::Done },
     ]
 }

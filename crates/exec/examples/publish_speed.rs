@@ -23,7 +23,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     }
     for what in ["new", "there already"] {
         let started = Instant::now();
-        let mut results = Results::open(&folder.path().join("results"), folder.path(), &folder.path().join("known"));
+        let mut results =
+            Results::open(&folder.path().join("results"), folder.path(), &folder.path().join("known"), "speed");
         let shown = results.show(&outputs);
         results.settle();
         println!(

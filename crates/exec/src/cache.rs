@@ -28,13 +28,15 @@ pub use objects::{CacheSize, object_path};
 use index::Index;
 use lines::Found;
 use objects::Check;
-use std::io;
-use std::os::unix::fs::PermissionsExt;
+use std::borrow::Cow;
+use std::io::{self, Write};
+use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use thiserror::Error;
-use tulpar_core::event::{Cached, Change, Key, KeyPart, Reason};
+use tulpar_core::event::{Cached, Change, Key, KeyPart, Made, Reason};
 use tulpar_core::ids::Digest;
-use tulpar_core::job::{InputFile, OutputFile};
+use tulpar_core::job::{InputFile, OutputFile, Source, Told};
+use tulpar_launch::mode_of_object;
 
 #[derive(Debug, Error)]
 pub enum CacheError {
@@ -72,7 +74,7 @@ impl Cache {
         let digest = key.digest();
         match self.find(&digest) {
             Some(found) => self.check(name, digest, found),
-            None => Cached::Miss(self.why(name, key)),
+            None => self.made(name, key).unwrap_or_else(|| Cached::Miss(self.why(name, key))),
         }
     }
 
@@ -114,13 +116,49 @@ impl Cache {
             };
             let _ = self.index.append_use(digest, &self.run);
         }
-        Cached::Hit { outputs: found.entry.outputs, run: found.entry.run, told: None }
+        let mut outputs = found.entry.outputs;
+        let numbers = outputs.iter().position(|output| output.output == NUMBERS).map(|at| outputs.remove(at));
+        let told = numbers.and_then(|file| {
+            let text = std::fs::read(object_path(&self.folder, &file.digest)).ok()?;
+            serde_json::from_slice(&text).ok()
+        });
+        Cached::Hit { outputs, run: found.entry.run, told }
+    }
+
+    /// The files of an attempt that had this key except for its declared outputs.
+    fn made(&mut self, name: &str, key: &Key) -> Option<Cached> {
+        let name = files_of(name);
+        self.index.last(&name)?;
+        let digest = undeclared(key).digest();
+        let found = self.index.read(&digest)?;
+        match self.check(&name, digest, found) {
+            Cached::Hit { outputs: files, run, told } => {
+                let attempt = files.first()?.output;
+                Some(Cached::Made { files, run, attempt, told })
+            }
+            _ => None,
+        }
+    }
+
+    /// Keeps what an attempt made that misses a declared output.
+    pub fn keep_made(&mut self, made: &Made) -> Result<(), CacheError> {
+        // The attempt stands in the place of the declaration.
+        let files = made.files.iter().map(|file| OutputFile { output: made.attempt, ..file.clone() });
+        let (name, key, files) = (files_of(&made.name), undeclared(&made.key), files.collect::<Vec<_>>());
+        match &made.told {
+            Some(told) => self.remember_trial(&name, &key, &files, told),
+            None => self.remember(&name, &key, &files),
+        }
     }
 
     fn why(&self, name: &str, key: &Key) -> Reason {
-        match self.index.last(name) {
+        let (last, key) = match self.index.last(name) {
+            Some(last) => (Some(last), Cow::Borrowed(key)),
+            None => (self.index.last(&files_of(name)), Cow::Owned(undeclared(key))),
+        };
+        match last {
             None => Reason::New,
-            Some(last) => match changes(&last.entry.key, key) {
+            Some(last) => match changes(&last.entry.key, &key) {
                 changes if changes.is_empty() => Reason::OutputsGone,
                 changes => Reason::Changed(changes),
             },
@@ -134,6 +172,23 @@ impl Cache {
         self.index.append_entry(key.digest(), name, &self.run, key, outputs, &stamps)
     }
 
+    /// Keeps the outputs of a trial under its key, and the numbers that it said as one more file.
+    pub fn remember_trial(
+        &mut self,
+        name: &str,
+        key: &Key,
+        outputs: &[OutputFile],
+        told: &Told,
+    ) -> Result<(), CacheError> {
+        let text = serde_json::to_vec(told).expect("numbers are plain data");
+        let (size, digest) = (text.len() as u64, Digest::of(&text));
+        let file = InputFile { path: NUMBERS_PATH.into(), source: Source::Object, size, digest };
+        self.keep(&file, &text)?;
+        let numbers = OutputFile { output: NUMBERS, path: file.path, size, digest, executable: false };
+        let outputs: Vec<OutputFile> = outputs.iter().cloned().chain([numbers]).collect();
+        self.remember(name, key, &outputs)
+    }
+
     /// Keeps the outputs of a job without a key (`cache: off`) as long as this run is kept.
     pub fn hold(&mut self, outputs: &[OutputFile]) -> Result<(), CacheError> {
         let _held = self.index.share()?;
@@ -143,20 +198,20 @@ impl Cache {
 
     /// Keeps a file that no task made as long as this run is kept.
     pub fn keep(&mut self, file: &InputFile, content: &[u8]) -> Result<(), CacheError> {
-        let path = object_path(&self.folder, &file.digest);
-        if !path.exists() {
-            let failed = |cause| CacheError::Io { doing: "write", path: path.clone(), cause };
-            let folder = path.parent().unwrap_or(&self.folder);
-            std::fs::create_dir_all(folder).map_err(failed)?;
-            // Written beside, so that nobody sees half of it.
-            let fresh = folder.join(format!(".{}-{}", std::process::id(), file.digest));
-            let made = std::fs::write(&fresh, content)
-                .and_then(|()| std::fs::set_permissions(&fresh, std::fs::Permissions::from_mode(0o444)))
-                .and_then(|()| std::fs::rename(&fresh, &path));
-            made.map_err(failed)?;
+        let InputFile { path, digest, .. } = file.clone();
+        self.pin([PinnedFile { path, digest, bytes: content.to_vec(), executable: false, private: false }])
+    }
+
+    /// Keeps files that no task made as long as this run is kept.
+    pub fn pin(&mut self, files: impl IntoIterator<Item = PinnedFile>) -> Result<(), CacheError> {
+        let mut kept = Vec::new();
+        for file in files {
+            let path = object_path(&self.folder, &file.digest);
+            write_object(&path, &file).map_err(|cause| CacheError::Io { doing: "write", path, cause })?;
+            let PinnedFile { path, digest, bytes, executable, private: _ } = file;
+            kept.push(OutputFile { output: 0, path, size: bytes.len() as u64, digest, executable });
         }
-        let InputFile { path, size, digest, .. } = file.clone();
-        self.hold(&[OutputFile { output: 0, path, size, digest, executable: false }])
+        if kept.is_empty() { Ok(()) } else { self.hold(&kept) }
     }
 
     fn stamps(&self, outputs: &[OutputFile]) -> Result<Vec<i64>, CacheError> {
@@ -193,6 +248,52 @@ impl Cache {
     pub fn gc(folder: &Path, quota: Option<u64>, keep: &Keep, dry: bool) -> Result<Collected, CacheError> {
         collect::collect(folder, quota, keep, dry)
     }
+}
+
+/// No output that a task declares has this position.
+const NUMBERS: u32 = u32::MAX;
+const NUMBERS_PATH: &str = "numbers.json";
+
+/// A file that no task made, with its content.
+pub struct PinnedFile {
+    pub path: String,
+    pub digest: Digest,
+    pub bytes: Vec<u8>,
+    pub executable: bool,
+    /// Nobody but its owner may read it.
+    pub private: bool,
+}
+
+/// An object that is there stays; only the right to execute it, and its privacy, may be new. Written beside, so that nobody sees half of it.
+fn write_object(path: &Path, file: &PinnedFile) -> std::io::Result<()> {
+    use std::fs::{self, File, Permissions};
+    match fs::metadata(path) {
+        Ok(there) if there.len() == file.bytes.len() as u64 => {
+            let before = there.permissions().mode() & 0o777;
+            let (executable, private) = (before & 0o111 != 0, before & 0o077 == 0);
+            let mode = mode_of_object(executable || file.executable, private || file.private);
+            return if mode == before { Ok(()) } else { fs::set_permissions(path, Permissions::from_mode(mode)) };
+        }
+        _ => {}
+    }
+    let folder = path.parent().unwrap_or(path);
+    fs::create_dir_all(folder)?;
+    let fresh = folder.join(format!(".{}-{}", std::process::id(), file.digest));
+    let _ = fs::remove_file(&fresh);
+    let mut open = File::options().write(true).create_new(true).mode(0o600).open(&fresh)?;
+    open.write_all(&file.bytes)?;
+    open.set_permissions(Permissions::from_mode(mode_of_object(file.executable, file.private)))?;
+    fs::rename(&fresh, path)
+}
+
+/// The name of an entry that holds what an attempt of a task made.
+fn files_of(name: &str) -> String {
+    format!("files of {name}")
+}
+
+/// The key of an attempt whatever it declares.
+fn undeclared(key: &Key) -> Key {
+    Key { outputs: "whatever it makes".into(), ..key.clone() }
 }
 
 /// In the order of the key's parts; inputs by name.

@@ -6,6 +6,7 @@
 mod describe;
 mod follow;
 mod supply;
+pub mod text;
 mod tools;
 mod work;
 

@@ -8,10 +8,10 @@ mod copies;
 mod fetch;
 mod list;
 pub(crate) mod measure;
-mod stat_cache;
 
+pub use fetch::How;
 pub use measure::hash_file;
-pub use stat_cache::{Stamp, StatCache};
+pub use tulpar_launch::{Stamp, StatCache};
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -89,6 +89,8 @@ pub struct Resolved {
     pub hashed_bytes: u64,
     /// The digests could not be kept for the next run. That costs time only; worth a warning.
     pub forgotten: Option<DataError>,
+    /// URLs, and how the copies of their files stand.
+    pub fetched: Vec<(String, How)>,
 }
 
 impl Resolved {
@@ -152,6 +154,17 @@ struct Listed {
 /// Looks up all entries. `folder` is that of the workflow, `cache` its `.tulpar/cache`. `progress` is
 /// called from several threads, every few hundred files or megabytes.
 pub fn resolve(folder: &Path, cache: &Path, data: &[Data], progress: &(dyn Fn(Progress) + Sync)) -> Resolved {
+    resolve_with(folder, cache, data, false, progress)
+}
+
+/// The same; with `anew`, what is behind URLs is fetched whatever servers say of the copies here.
+pub fn resolve_with(
+    folder: &Path,
+    cache: &Path,
+    data: &[Data],
+    anew: bool,
+    progress: &(dyn Fn(Progress) + Sync),
+) -> Resolved {
     let mut resolved = Resolved::default();
     let mut listed = Vec::new();
     for (index, entry) in data.iter().enumerate() {
@@ -161,9 +174,12 @@ pub fn resolve(folder: &Path, cache: &Path, data: &[Data], progress: &(dyn Fn(Pr
             Err(error) => resolved.problems.push(Problem { data: DataId::from(index), error, more: 0 }),
         }
     }
-    for (index, fetched) in fetch::fetch_all(folder, cache, data) {
+    for (index, url, fetched) in fetch::fetch_all(folder, cache, data, anew) {
         match fetched {
-            Ok(file) => listed.push((index, file)),
+            Ok((file, how)) => {
+                listed.push((index, file));
+                resolved.fetched.push((url, how));
+            }
             Err(error) => resolved.note(index, error),
         }
     }

@@ -136,7 +136,7 @@ impl Executor for Drill {
 mod tests {
     use super::*;
     use crate::local::now;
-    use tulpar_core::job::{Report, Usage};
+    use tulpar_core::job::Report;
 
     const ATTEMPT: AttemptId = AttemptId { job: JobId(1), n: 1 };
 
@@ -150,17 +150,7 @@ mod tests {
         fn shutdown(self: Box<Self>) {}
 
         fn evict(&mut self, attempts: &[AttemptId]) {
-            let at = now();
-            let report = Report {
-                ending: self.1.clone(),
-                started: at,
-                ended: at,
-                usage: Usage::default(),
-                outputs: Vec::new(),
-                stderr_tail: String::new(),
-                script: None,
-                told: None,
-            };
+            let report = Report::unstarted(self.1.clone(), now());
             self.0.send(Observation::Ended(attempts[0], Box::new(report))).unwrap();
         }
     }

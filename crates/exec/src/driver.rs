@@ -4,19 +4,20 @@
 //! order of three lines in [`Driver::turn`].
 
 use crate::cache::{Cache, object_path};
+use crate::environments::Watch;
 use crate::executor::{Executor, Observation};
 use crate::folder::{Project, RunFolder};
 use crate::journal::{Journal, JournalError};
 use crate::local::now;
-use crate::publish::Publisher;
+use crate::publish::{Finished, Publisher};
 use crossbeam_channel::{Receiver, RecvTimeoutError, after, never, select};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 use tulpar_core::engine::{Engine, State, Step};
 use tulpar_core::event::{Action, Answer, Cached, Event, FieldQuery, Input, Outcome, Publication, Reason, Stopping};
-use tulpar_core::ids::{Digest, JobId};
-use tulpar_core::job::{InputFile, JobSpec, OutputFile, Source};
+use tulpar_core::ids::JobId;
+use tulpar_core::job::{InputFile, JobSpec, Source};
 use tulpar_core::units::Timestamp;
 
 /// How often the driver looks whether another process wants something cancelled.
@@ -56,20 +57,21 @@ pub struct Driver<'a> {
     pub stops: Receiver<Stopping>,
     pub cache: Cache,
     pub publisher: Publisher,
+    /// What tasks find installed, and must find as it was planned.
+    pub environments: Watch,
     pub project: Project,
     pub folder: RunFolder,
     pub observer: &'a mut dyn Observer,
 }
 
 impl Driver<'_> {
-    /// Runs to the end, and leaves nothing running.
-    pub fn run(mut self, first: Vec<Event>) -> Result<Outcome, DriveError> {
+    /// Runs to the end, and leaves nothing running. Says how the run ended and how its results are shown.
+    pub fn run(mut self, first: Vec<Event>) -> Result<(Outcome, Finished), DriveError> {
         let result = self.turns(first);
         self.executor.shutdown();
-        for problem in self.publisher.finish() {
-            self.observer.warned(problem);
-        }
-        result
+        let whole = matches!(result, Ok(Outcome::Done)) && self.engine.plan().until.is_empty();
+        let finished = self.publisher.finish(whole);
+        result.map(|outcome| (outcome, finished))
     }
 
     fn turns(&mut self, first: Vec<Event>) -> Result<Outcome, DriveError> {
@@ -79,6 +81,7 @@ impl Driver<'_> {
         let mut asked = Instant::now();
         loop {
             if let Some(outcome) = self.turn(&mut inputs)? {
+                self.journal.ensure_in_place()?;
                 return Ok(outcome);
             }
             if inputs.is_empty() {
@@ -87,6 +90,7 @@ impl Driver<'_> {
             self.drain(&mut inputs);
             if asked.elapsed() >= ASKED_EVERY {
                 asked = Instant::now();
+                self.journal.ensure_in_place()?;
                 self.take_cancellations(&mut inputs);
                 self.observer.ticked(&self.engine);
                 inputs.extend(self.observer.heard());
@@ -112,6 +116,7 @@ impl Driver<'_> {
 
     /// Decide, make durable, act: in this order, whatever happens.
     fn turn(&mut self, inputs: &mut Vec<Input>) -> Result<Option<Outcome>, DriveError> {
+        self.environments.judge(&self.engine, inputs);
         let at = now();
         let step = self.decide(at, inputs);
         crash_point("decided");
@@ -137,10 +142,7 @@ impl Driver<'_> {
                 match action {
                     Action::Look { job, name, key, fields } => {
                         let cached = match key {
-                            Some(key) => {
-                                let found = self.cache.look(&name, &key);
-                                with_numbers(&self.project, found)
-                            }
+                            Some(key) => self.cache.look(&name, &key),
                             None => Cached::Miss(Reason::CacheOff),
                         };
                         let fields = read_fields(&self.project, &fields);
@@ -167,6 +169,11 @@ impl Driver<'_> {
                 }
                 Action::Cancel { attempts, ending } => self.executor.cancel(&attempts, &ending),
                 Action::Publish(publication) => publications.push(publication),
+                Action::Keep(made) => {
+                    if let Err(error) = self.cache.keep_made(&made) {
+                        self.observer.warned(format!("cannot keep the files of {}: {error}", made.name));
+                    }
+                }
                 Action::Finish(finished) => outcome = Some(finished),
                 Action::Look { .. } => unreachable!("looks are answered while deciding"),
             }
@@ -200,11 +207,8 @@ impl Driver<'_> {
     /// Remembers a job's results for later runs and shows them. Both may be done again without harm.
     fn publish(&mut self, publication: Publication) {
         let remembered = match &publication.key {
-            Some(key) => match self.numbers(&publication) {
-                Some(numbers) => {
-                    let outputs: Vec<OutputFile> = publication.outputs.iter().cloned().chain([numbers]).collect();
-                    self.cache.remember(&publication.name, key, &outputs)
-                }
+            Some(key) => match &publication.told {
+                Some(told) => self.cache.remember_trial(&publication.name, key, &publication.outputs, told),
                 None => self.cache.remember(&publication.name, key, &publication.outputs),
             },
             None if publication.reused || publication.outputs.is_empty() => Ok(()),
@@ -219,15 +223,6 @@ impl Driver<'_> {
             self.observer.warned(format!("cannot keep the results of {}: {error}", publication.name));
         }
         self.publisher.publish(publication);
-    }
-
-    /// The numbers of a trial are remembered as one more of its files.
-    fn numbers(&mut self, publication: &Publication) -> Option<OutputFile> {
-        let text = serde_json::to_vec(publication.told.as_ref()?).ok()?;
-        let (size, digest) = (text.len() as u64, Digest::of(&text));
-        let file = InputFile { path: NUMBERS_PATH.into(), source: Source::Object, size, digest };
-        self.cache.keep(&file, &text).ok()?;
-        Some(OutputFile { output: NUMBERS, path: file.path, size, digest, executable: false })
     }
 
     /// An earlier driver may have died between making results durable and showing them.
@@ -258,6 +253,7 @@ impl Driver<'_> {
             Some(until) => after(until.since(now())),
             None => never(),
         };
+        let looking = self.environments.rest().map_or_else(never, after);
         loop {
             select! {
                 recv(self.observations) -> observation => match observation {
@@ -278,6 +274,7 @@ impl Driver<'_> {
                     Err(_) => self.stops = never(),
                 },
                 recv(deadline) -> _ => inputs.push(Input::Clock),
+                recv(looking) -> _ => {}
                 recv(long_enough) -> _ => {}
                 recv(tick) -> _ => {}
             }
@@ -320,21 +317,6 @@ impl Driver<'_> {
     }
 }
 
-/// No output that a task declares has this position.
-const NUMBERS: u32 = u32::MAX;
-const NUMBERS_PATH: &str = "numbers.json";
-
-/// Takes the numbers of a trial out of the files that were remembered of it.
-fn with_numbers(project: &Project, found: Cached) -> Cached {
-    let Cached::Hit { mut outputs, run, .. } = found else { return found };
-    let numbers = outputs.iter().position(|output| output.output == NUMBERS).map(|at| outputs.remove(at));
-    let told = numbers.and_then(|file| {
-        let text = std::fs::read(object_path(&project.cache(), &file.digest)).ok()?;
-        serde_json::from_slice(&text).ok()
-    });
-    Cached::Hit { outputs, run, told }
-}
-
 /// The values in JSON files that a condition asks for; those that are not there are left out.
 pub fn read_fields(project: &Project, queries: &[FieldQuery]) -> BTreeMap<(String, String), serde_json::Value> {
     let mut fields = BTreeMap::new();
@@ -352,10 +334,12 @@ pub fn read_fields(project: &Project, queries: &[FieldQuery]) -> BTreeMap<(Strin
 
 /// Where the content of an input lies.
 pub fn path_of(project: &Project, file: &InputFile) -> PathBuf {
+    let object = object_path(&project.cache(), &file.digest);
     match &file.source {
-        Source::Path(path) => project.root().join(path),
+        // The copy that was kept when the run was planned.
+        Source::Path(path) if !object.exists() => project.root().join(path),
         // What is staged elsewhere is committed here too.
-        Source::Object | Source::Remote(_) | Source::Text(_) => object_path(&project.cache(), &file.digest),
+        Source::Path(_) | Source::Object | Source::Remote(_) | Source::Text(_) => object,
     }
 }
 

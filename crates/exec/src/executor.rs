@@ -43,7 +43,7 @@ pub trait Executor: Send {
     }
 
     /// After a restart of the driver: says what became of attempts that an earlier driver submitted.
-    /// Each is observed again sooner or later, `NodeLost` when nothing is known of it.
+    /// Each is observed again sooner or later, `DriverLost` when nothing is known of it.
     fn reconcile(&mut self, attempts: &[AttemptId]);
 
     /// Ends everything that still runs and gives its resources back.

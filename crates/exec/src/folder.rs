@@ -8,6 +8,7 @@ use std::io::{self, BufReader, BufWriter, Write};
 use std::path::{Path, PathBuf};
 use tulpar_core::engine::Policy;
 use tulpar_core::plan::Plan;
+use tulpar_core::provenance::Code;
 
 #[derive(Debug, thiserror::Error)]
 pub enum FolderError {
@@ -19,6 +20,8 @@ pub enum FolderError {
     Simulated(String),
     #[error("there is no run here yet")]
     NoRuns,
+    #[error("there is no run here yet, only simulated ones; the latest of these is `{0}`")]
+    OnlySimulated(String),
     #[error("{} is not a plan of this Tulpar: {source}", .path.display())]
     Plan { path: PathBuf, source: serde_json::Error },
 }
@@ -27,6 +30,9 @@ pub enum FolderError {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Project {
     root: PathBuf,
+    /// Runs, cache and store.
+    own: PathBuf,
+    results: PathBuf,
 }
 
 impl Project {
@@ -36,7 +42,17 @@ impl Project {
             path: root.to_owned(),
             source,
         })?;
-        Ok(Self { root })
+        Ok(Self { own: root.join(".tulpar"), results: root.join("results"), root })
+    }
+
+    /// The same workflow with runs, cache and results elsewhere: what is done there changes nothing here.
+    pub fn apart(&self, folder: &Path) -> Self {
+        Self { root: self.root.clone(), own: folder.to_owned(), results: folder.join("results") }
+    }
+
+    /// Tulpar's own folder.
+    pub fn own(&self) -> &Path {
+        &self.own
     }
 
     pub fn root(&self) -> &Path {
@@ -44,11 +60,11 @@ impl Project {
     }
 
     pub fn runs(&self) -> PathBuf {
-        self.root.join(".tulpar/runs")
+        self.own.join("runs")
     }
 
     pub fn cache(&self) -> PathBuf {
-        self.root.join(".tulpar/cache")
+        self.own.join("cache")
     }
 
     pub fn objects(&self) -> PathBuf {
@@ -56,16 +72,16 @@ impl Project {
     }
 
     pub fn store(&self) -> PathBuf {
-        self.root.join(".tulpar/store.sqlite")
+        self.own.join("store.sqlite")
     }
 
     /// Remembers which files under `results/` are ours.
     pub fn shown(&self) -> PathBuf {
-        self.root.join(".tulpar/shown")
+        self.own.join("shown")
     }
 
     pub fn results(&self) -> PathBuf {
-        self.root.join("results")
+        self.results.clone()
     }
 
     /// Makes the folder of a new run: `<workflow>-<n>` with the next free number.
@@ -86,6 +102,12 @@ impl Project {
                 Err(error) => return Err(io_error("create", &path)(error)),
             }
         }
+    }
+
+    /// The runs of a workflow, the oldest first.
+    pub fn runs_of(&self, workflow: &str) -> Result<Vec<RunFolder>, FolderError> {
+        let numbers = self.numbered(workflow)?.into_iter();
+        Ok(numbers.map(|number| self.folder_of(&format!("{workflow}-{number}"))).collect())
     }
 
     fn numbered(&self, workflow: &str) -> Result<Vec<u64>, FolderError> {
@@ -135,20 +157,22 @@ impl Project {
         (inside && path.join("plan.json").is_file()).then(|| RunFolder { name: name.to_owned(), path })
     }
 
-    /// The run with this name, or the latest of those that were not simulated.
+    /// The same, of a run that was not simulated.
     pub fn real_run(&self, name: Option<&str>) -> Result<RunFolder, FolderError> {
-        let run = match name {
-            Some(name) => self.run(Some(name))?,
-            None => self.all_runs()?.into_iter().rfind(|run| !run.is_simulated()).ok_or(FolderError::NoRuns)?,
-        };
+        let run = self.run(name)?;
         if run.is_simulated() { Err(FolderError::Simulated(run.name)) } else { Ok(run) }
     }
 
-    /// The run with this name, or the latest.
+    /// The run with this name, or the latest of those that were not simulated.
     pub fn run(&self, name: Option<&str>) -> Result<RunFolder, FolderError> {
-        let mut runs = self.all_runs()?;
+        let runs = self.all_runs()?;
         match name {
-            None => runs.pop().ok_or(FolderError::NoRuns),
+            None => match runs.iter().rfind(|run| !run.is_simulated()) {
+                Some(latest) => Ok(latest.clone()),
+                None => {
+                    Err(runs.last().map_or(FolderError::NoRuns, |run| FolderError::OnlySimulated(run.name.clone())))
+                }
+            },
             Some(name) => runs
                 .into_iter()
                 .find(|run| run.name == name)
@@ -172,6 +196,9 @@ pub struct SavedRun {
     pub version: String,
     /// The workflow's file, relative to the project where it is inside.
     pub workflow_file: String,
+    /// The repository of the workflow when the plan was made.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub code: Option<Code>,
     pub policy: Policy,
     pub plan: Plan,
 }

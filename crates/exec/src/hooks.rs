@@ -8,12 +8,14 @@
 use crate::folder::RunFolder;
 use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, unbounded};
 use serde::Serialize;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 use tulpar_core::calendar::Date;
@@ -76,7 +78,17 @@ struct ToldAttempt {
 struct Call {
     line: String,
     variables: Vec<(&'static str, String)>,
+    /// Variables that it does not get: they may hold secrets.
+    without: Arc<BTreeSet<String>>,
     data: String,
+}
+
+/// How far the run is, for the thread that calls.
+#[derive(Default)]
+struct Standing {
+    over: AtomicBool,
+    /// Nobody waits any longer.
+    given_up: AtomicBool,
 }
 
 /// Calls hooks from a thread of its own.
@@ -87,6 +99,9 @@ pub struct Hooks {
     /// Of the user, for every run.
     further: Vec<Hook>,
     failed: Vec<String>,
+    /// The names of all secrets of the plan, and how many task sets it had when they were gathered.
+    secrets: (usize, Arc<BTreeSet<String>>),
+    standing: Arc<Standing>,
     calls: Option<Sender<Call>>,
     thread: Option<JoinHandle<()>>,
 }
@@ -94,26 +109,42 @@ pub struct Hooks {
 impl Hooks {
     /// `further` are called beside those of the workflow, when the run begins and ends.
     pub fn start(folder: &RunFolder, project: &Path, further: Vec<Hook>) -> io::Result<Self> {
+        Self::start_with(folder, project, further, PATIENCE)
+    }
+
+    fn start_with(folder: &RunFolder, project: &Path, further: Vec<Hook>, patience: Duration) -> io::Result<Self> {
         let (calls, called) = unbounded();
         let log = OpenOptions::new().create(true).append(true).open(folder.path.join("hooks.log"))?;
         let project = project.to_owned();
-        let thread =
-            std::thread::Builder::new().name("hooks".into()).spawn(move || run_all(&called, &log, &project))?;
-        let (folder, id) = (folder.clone(), folder.name.clone());
-        Ok(Self { folder, id, further, failed: Vec::new(), calls: Some(calls), thread: Some(thread) })
+        let standing = Arc::new(Standing::default());
+        let seen = standing.clone();
+        let thread = std::thread::Builder::new()
+            .name("hooks".into())
+            .spawn(move || run_all(&called, &log, &project, &seen, patience))?;
+        Ok(Self {
+            folder: folder.clone(),
+            id: folder.name.clone(),
+            further,
+            failed: Vec::new(),
+            secrets: (0, Arc::default()),
+            standing,
+            calls: Some(calls),
+            thread: Some(thread),
+        })
     }
 
     /// Calls what these events, which are durable, call for.
     pub fn stepped(&mut self, engine: &Engine, at: Timestamp, events: &[Event]) {
         let workflow = &engine.plan().workflow;
+        self.know_secrets(workflow);
         for event in events {
+            if let Some((job, _)) = event.failure().filter(|_| self.failed.len() < MOST_NAMED) {
+                self.failed.push(engine.graph().name(job));
+            }
             match event {
                 Event::RunStarted { .. } | Event::RunResumed { .. } => {
                     let resumed = matches!(event, Event::RunResumed { .. });
                     self.workflow(workflow, at, Told { resumed, ..Told::default() });
-                }
-                Event::Failed { job, .. } if self.failed.len() < MOST_NAMED => {
-                    self.failed.push(engine.graph().name(*job));
                 }
                 Event::RunEnded { outcome } => {
                     let counts = engine.counts();
@@ -124,9 +155,20 @@ impl Hooks {
                     self.workflow(workflow, at, Told { outcome: Some(*outcome), tasks, failed, ..Told::default() });
                 }
                 Event::Submitted { attempt, .. } => self.attempt(engine, *attempt, at, None),
-                Event::Ended { attempt, report } => self.attempt(engine, *attempt, at, Some(&report.ending)),
+                Event::Ended { attempt, report, .. } => self.attempt(engine, *attempt, at, Some(&report.ending)),
                 _ => {}
             }
+        }
+    }
+
+    /// A plan grows at its end only.
+    fn know_secrets(&mut self, workflow: &Workflow) {
+        let (known, names) = &mut self.secrets;
+        let more = workflow.tasks.get(*known..).unwrap_or_default();
+        *known = workflow.tasks.len();
+        let mut new = more.iter().flat_map(|task| &task.settings.environment.secrets).peekable();
+        if new.peek().is_some() {
+            Arc::make_mut(names).extend(new.cloned());
         }
     }
 
@@ -199,16 +241,23 @@ impl Hooks {
             variables.extend(more.iter().cloned());
             let data = serde_json::to_string(&told).expect("what is told is plain data") + "\n";
             // The thread ends only after the sender is gone.
-            let _ = calls.send(Call { line: hook.run.clone(), variables, data });
+            let without = self.secrets.1.clone();
+            let _ = calls.send(Call { line: hook.run.clone(), variables, without, data });
         }
     }
 
-    /// Waits for what was called, but not for ever.
-    pub fn finish(mut self) {
+    /// Waits for the hooks that were called, for a limited time, and stops once `give_up` is true.
+    pub fn finish(mut self, give_up: impl Fn() -> bool) {
+        self.standing.over.store(true, Ordering::SeqCst);
         self.calls = None;
-        if let Some(thread) = self.thread.take() {
-            let _ = thread.join();
+        let Some(thread) = self.thread.take() else { return };
+        while !thread.is_finished() {
+            if give_up() {
+                self.standing.given_up.store(true, Ordering::SeqCst);
+            }
+            std::thread::sleep(LOOK);
         }
+        let _ = thread.join();
     }
 }
 
@@ -258,7 +307,7 @@ impl Running {
     }
 }
 
-fn run_all(called: &Receiver<Call>, log: &File, project: &Path) {
+fn run_all(called: &Receiver<Call>, log: &File, project: &Path, standing: &Standing, patience: Duration) {
     let mut running: Vec<(Running, String, Instant)> = Vec::new();
     let mut deadline: Option<Instant> = None;
     loop {
@@ -276,6 +325,25 @@ fn run_all(called: &Receiver<Call>, log: &File, project: &Path) {
                 false
             }
         });
+        if standing.over.load(Ordering::SeqCst) {
+            // One wait for all of them, also for those whose turn has not come.
+            let deadline = *deadline.get_or_insert_with(|| Instant::now() + patience);
+            let given_up = standing.given_up.load(Ordering::SeqCst);
+            if given_up || Instant::now() >= deadline {
+                let why = match given_up {
+                    true => "the run was over, and was told to stop".to_owned(),
+                    false => format!("the run was over for {} s", patience.as_secs()),
+                };
+                for (mut hook, line, _) in running.drain(..) {
+                    tell(log, &format!("the hook `{line}` was ended: {why}"));
+                    hook.end();
+                }
+                for call in called.try_iter() {
+                    tell(log, &format!("the hook `{}` was not called: {why}", call.line));
+                }
+                return;
+            }
+        }
         let next = match (running.len() < MOST_AT_ONCE, running.is_empty()) {
             (true, true) => called.recv().map_err(|_| RecvTimeoutError::Disconnected),
             (true, false) => called.recv_timeout(LOOK),
@@ -291,17 +359,7 @@ fn run_all(called: &Receiver<Call>, log: &File, project: &Path) {
             },
             Err(RecvTimeoutError::Timeout) => {}
             Err(RecvTimeoutError::Disconnected) if running.is_empty() => return,
-            Err(RecvTimeoutError::Disconnected) => {
-                deadline.get_or_insert_with(|| Instant::now() + PATIENCE);
-                std::thread::sleep(LOOK);
-            }
-        }
-        if deadline.is_some_and(|deadline| Instant::now() >= deadline) {
-            for (mut hook, line, _) in running.drain(..) {
-                tell(log, &format!("the hook `{line}` was ended: the run was over for {} s", PATIENCE.as_secs()));
-                hook.end();
-            }
-            return;
+            Err(RecvTimeoutError::Disconnected) => std::thread::sleep(LOOK),
         }
     }
 }
@@ -313,7 +371,11 @@ fn begin(call: &Call, log: &File, project: &Path) -> io::Result<Running> {
         return Ok(Running::Post(Some(thread)));
     }
     let folder: PathBuf = project.to_owned();
-    let mut child = Command::new("sh")
+    let mut command = Command::new("sh");
+    call.without.iter().for_each(|name| {
+        command.env_remove(name);
+    });
+    let mut child = command
         .arg("-c")
         .arg(&call.line)
         .current_dir(folder)
@@ -383,7 +445,7 @@ mod tests {
         for outcome in [None, Some(Outcome::Done), Some(Outcome::Failed)] {
             hooks.workflow(&workflow, Timestamp(0), Told { outcome, ..Told::default() });
         }
-        hooks.finish();
+        hooks.finish(|| false);
         let read = |name: &str| {
             let text = std::fs::read_to_string(folder.path().join(name)).unwrap_or_default();
             let mut lines: Vec<String> = text.lines().map(str::to_owned).collect();
@@ -404,10 +466,28 @@ mod tests {
         let many: Vec<Hook> = (0..20).map(|number| hook(Occasion::Start, &format!("echo {number}; exit 3"))).collect();
         let workflow = Workflow { hooks: many, ..Workflow::default() };
         hooks.workflow(&workflow, Timestamp(0), Told::default());
-        hooks.finish();
+        hooks.finish(|| false);
         let log = std::fs::read_to_string(folder.path().join("hooks.log")).expect("a log");
         assert_eq!(log.lines().filter(|line| line.contains("failed: exit status: 3")).count(), 20, "{log}");
         assert!(log.lines().any(|line| line == "19"), "{log}");
+    }
+
+    #[test]
+    fn hooks_that_hang_are_waited_for_once_however_many_they_are() {
+        let many: Vec<Hook> = (0..6).map(|_| hook(Occasion::Start, "sleep 3339")).collect();
+        let workflow = Workflow { hooks: many, ..Workflow::default() };
+        let log_of = |patience: Duration, give_up: bool| {
+            let folder = tempfile::tempdir().expect("a folder");
+            let run = RunFolder { name: "w-1".into(), path: folder.path().to_owned() };
+            let mut hooks = Hooks::start_with(&run, folder.path(), Vec::new(), patience).expect("a thread");
+            hooks.workflow(&workflow, Timestamp(0), Told::default());
+            hooks.finish(|| give_up);
+            std::fs::read_to_string(folder.path().join("hooks.log")).expect("a log")
+        };
+        let over = log_of(Duration::ZERO, false);
+        assert_eq!(over.lines().filter(|line| line.contains("the run was over for 0 s")).count(), 6, "{over}");
+        let stopped = log_of(Duration::from_secs(100_000), true);
+        assert_eq!(stopped.lines().filter(|line| line.contains("was told to stop")).count(), 6, "{stopped}");
     }
 
     #[test]
@@ -418,7 +498,7 @@ mod tests {
         let mut hooks = Hooks::start(&run, folder.path(), mine).expect("a thread");
         let told = Told { outcome: Some(Outcome::Failed), failed: vec!["train[lr=\"1\"]".into()], ..Told::default() };
         hooks.workflow(&Workflow { name: "w".into(), ..Workflow::default() }, Timestamp(0), told);
-        hooks.finish();
+        hooks.finish(|| false);
         let read = |name: &str| std::fs::read_to_string(folder.path().join(name)).expect("a file");
         assert_eq!(read("words"), "failure failed\n");
         let told: serde_json::Value = serde_json::from_str(&read("told.json")).expect("JSON");
@@ -450,7 +530,7 @@ mod tests {
         let all = [port, closed].map(|port| hook(Occasion::Start, &format!("http://127.0.0.1:{port}/hook?a=1")));
         hooks.workflow(&Workflow { hooks: all.to_vec(), ..Workflow::default() }, Timestamp(0), Told::default());
         let request = server.join().expect("a request");
-        hooks.finish();
+        hooks.finish(|| false);
         assert!(request.starts_with("POST /hook?a=1 HTTP/1.1\r\n"), "{request}");
         assert!(request.contains("Content-Type: application/json\r\n"), "{request}");
         let body = request.split("\r\n\r\n").nth(1).expect("a body");

@@ -25,7 +25,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 use thiserror::Error;
 use tulpar_core::event::Event;
-use tulpar_core::journal_line::{self, LineError};
+use tulpar_core::journal_line::{self, LineError, VERSION};
 use tulpar_core::units::Timestamp;
 
 #[derive(Debug, Error)]
@@ -49,9 +49,16 @@ pub enum JournalError {
     #[error("{path}, line {line}: {cause}. Continue this run with the Tulpar that started it, or a newer one")]
     Newer { path: PathBuf, line: u64, cause: LineError },
     #[error(
+        "{path} was written by an earlier Tulpar: its events have version {version}, and this Tulpar reads version \
+         {VERSION} only. Start a new run with `tulpar run`, or go on with this run with the Tulpar that started it"
+    )]
+    Older { path: PathBuf, version: u32 },
+    #[error(
         "the journal {path} failed before and takes no more events: {cause}. Free or repair the disk, then resume the run"
     )]
     Broken { path: PathBuf, cause: String },
+    #[error("the journal {path} was removed or replaced while the run went on: the history of this run is lost")]
+    Removed { path: PathBuf },
 }
 
 /// What is wrong with a line that is not a torn tail.
@@ -123,6 +130,19 @@ impl Journal {
             Trouble::Now(doing, cause) => JournalError::Io { doing, path: self.path.clone(), cause },
             Trouble::Before(cause) => JournalError::Broken { path: self.path.clone(), cause },
         })
+    }
+
+    /// The file that events are appended to is the one that its name leads to: what is written to a removed file is lost.
+    pub fn ensure_in_place(&self) -> Result<(), JournalError> {
+        use std::os::unix::fs::MetadataExt;
+        let written = self.tape.medium.metadata().map_err(failed("look at", &self.path))?;
+        match std::fs::metadata(&self.path) {
+            Ok(named) if (named.dev(), named.ino()) == (written.dev(), written.ino()) => Ok(()),
+            Err(cause) if !matches!(cause.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {
+                Err(failed("look at", &self.path)(cause))
+            }
+            _ => Err(JournalError::Removed { path: self.path.clone() }),
+        }
     }
 
     /// The sequence number that the next event gets.

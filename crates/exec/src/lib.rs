@@ -18,6 +18,7 @@ pub mod live;
 pub mod local;
 pub mod machine;
 pub mod pilots;
+pub mod pins;
 pub mod publish;
 pub mod remote;
 pub mod slurm;

@@ -6,7 +6,7 @@ use crossbeam_channel::{Receiver, Sender, unbounded};
 use std::io;
 use std::path::Path;
 use tulpar_core::ids::AttemptId;
-use tulpar_core::job::{Ending, JobSpec, Report, Usage};
+use tulpar_core::job::{Ending, JobSpec, Report};
 use tulpar_core::units::Timestamp;
 use tulpar_launch::{Folders, Launcher, Notice, Options};
 
@@ -56,16 +56,7 @@ impl Executor for Local {
         tulpar_launch::kill_leftovers(&self.run);
         let now = now();
         for attempt in attempts {
-            let report = Report {
-                ending: Ending::NodeLost,
-                started: now,
-                ended: now,
-                usage: Usage::default(),
-                outputs: Vec::new(),
-                stderr_tail: String::new(),
-                script: None,
-                told: None,
-            };
+            let report = Report::unstarted(Ending::DriverLost, now);
             // The receiver lives as long as the driver; without one there is nobody to tell.
             let _ = self.observations.send(Observation::Ended(*attempt, Box::new(report)));
         }

@@ -13,7 +13,7 @@ use std::io::{self, Write};
 use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use tulpar_core::ids::{AttemptId, Digest};
-use tulpar_core::job::{InputFile, InputFiles, IoRecord, JobSpec, OutputFile, Report, Source};
+use tulpar_core::job::{InputFile, InputFiles, IoRecord, JobSpec, OutputFile, Record, Report, Source};
 use tulpar_core::parcel::{self, Packed, PackedInputs, Parcel, SharedFolders};
 
 /// More files than this travel as one: a list in a job's description is read by every daemon that meets the job.
@@ -142,16 +142,18 @@ impl Remote {
     }
 
     fn source_path(&self, digest: &Digest, source: &Source) -> PathBuf {
+        let object = object_path(&self.project.cache(), digest);
         match source {
-            Source::Path(path) => self.project.root().join(path),
-            Source::Object | Source::Remote(_) | Source::Text(_) => object_path(&self.project.cache(), digest),
+            // The copy that was kept when the run was planned.
+            Source::Path(path) if !object.exists() => self.project.root().join(path),
+            Source::Path(_) | Source::Object | Source::Remote(_) | Source::Text(_) => object,
         }
     }
 
     /// A name for the file under which it is found by its digest.
     fn link(&self, digest: &Digest, source: &Source) -> io::Result<PathBuf> {
         let path = self.source_path(digest, source);
-        if *source == Source::Object {
+        if *source == Source::Object || path.starts_with(self.project.cache()) {
             return Ok(path);
         }
         let link = self.folder().join("inputs").join(&digest.hex()[..2]).join(parcel::file_name(digest));
@@ -233,7 +235,11 @@ impl Remote {
         let out = folder.join(parcel::OUT);
         self.forget_secrets(attempt);
         let text = fs::read(out.join(parcel::REPORT)).map_err(HarvestError::NoReport)?;
-        let report: Report = serde_json::from_slice(&text).map_err(HarvestError::BadReport)?;
+        let mut report: Report = serde_json::from_slice(&text).map_err(HarvestError::BadReport)?;
+        for piece in earlier_pieces(&out, attempt, &report) {
+            report.started = report.started.min(piece.started);
+            report.usage = report.usage.and(piece.usage);
+        }
         if files == Files::Sent {
             // Only jobs that move files themselves tell of it; of others the parcel need not be read again.
             if report.script.is_none() || !self.was_pushed(&folder) {
@@ -317,6 +323,16 @@ impl Remote {
         records.write_all(&lines)?;
         fs::remove_file(path)
     }
+}
+
+/// The usage of the attempt before it was evicted, or left with 85, and was started again as the same job. The report is of
+/// its last piece alone.
+fn earlier_pieces(out: &Path, attempt: AttemptId, report: &Report) -> Vec<Record> {
+    let Ok(text) = fs::read_to_string(out.join(parcel::RECORDS)) else { return Vec::new() };
+    // Only a command has one record a piece.
+    let lines = text.lines().filter(|_| report.script.is_none());
+    let pieces = lines.filter_map(|line| serde_json::from_str::<Record>(line).ok());
+    pieces.filter(|piece| piece.attempt == attempt && piece.started < report.started).collect()
 }
 
 fn parcel_in(folder: &Path) -> Option<Parcel> {

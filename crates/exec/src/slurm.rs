@@ -14,6 +14,7 @@ mod room;
 mod submit;
 mod supply;
 mod table;
+pub mod text;
 mod tools;
 mod watching;
 
@@ -21,6 +22,8 @@ pub use supply::SlurmSupply;
 
 use crate::executor::{Executor, Observation};
 use crate::remote::Remote;
+use crate::slurm::text::cluster::Cluster;
+use crate::slurm::text::script;
 use crossbeam_channel::{Receiver, Sender, unbounded};
 use std::io;
 use std::path::{Path, PathBuf};
@@ -30,8 +33,6 @@ use std::time::{Duration, Instant};
 use tulpar_core::ids::AttemptId;
 use tulpar_core::job::{Ending, JobSpec};
 use tulpar_core::site::{Node, Queue};
-use tulpar_core::slurm::cluster::Cluster;
-use tulpar_core::slurm::script;
 
 /// How long a controller that does not answer is waited for before attempts that have not started are given up.
 const PATIENCE: Duration = Duration::from_secs(30 * 60);

@@ -43,7 +43,7 @@ pub(crate) struct History {
     pub(crate) ranked: Vec<Rank>,
     /// Running and paused ones.
     pub(crate) pending: BTreeSet<u32>,
-    /// Ended ones that did not fail.
+    /// Ended ones from which something can be learned.
     pub(crate) informative: usize,
 }
 
@@ -75,7 +75,7 @@ impl History {
     pub(crate) fn end(&mut self, trial: &Trial) {
         self.pending.remove(&trial.number);
         self.ended.push(trial.number);
-        self.informative += usize::from(trial.state != State::Failed);
+        self.informative += usize::from(trial.state.is_informative());
         let at = trial.number as usize * self.directions.len();
         let last = trial.reports.last().copied();
         let values = match trial.state {

@@ -153,6 +153,13 @@ pub struct Study {
     started: usize,
 }
 
+/// Compares trials and the order of their ends; the rest follows from these and from the settings, which no event changes.
+impl PartialEq for Study {
+    fn eq(&self, other: &Self) -> bool {
+        self.trials == other.trials && self.history.ended == other.history.ended && self.started == other.started
+    }
+}
+
 impl Serialize for Study {
     fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         use serde::ser::SerializeStruct;
@@ -382,6 +389,7 @@ impl Study {
                 }
             }
             Outcome::Pruned => trial.state = State::Pruned,
+            Outcome::Simulated => trial.state = State::Simulated,
             Outcome::Failed { reason } => {
                 trial.state = State::Failed;
                 trial.reason = Some(reason);

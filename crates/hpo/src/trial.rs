@@ -12,11 +12,29 @@ pub enum State {
     Complete,
     Pruned,
     Failed,
+    /// It ended in a simulation: nothing was measured.
+    Simulated,
 }
 
 impl State {
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Running => "running",
+            Self::Paused => "paused",
+            Self::Complete => "complete",
+            Self::Pruned => "pruned",
+            Self::Failed => "failed",
+            Self::Simulated => "simulated",
+        }
+    }
+
+    /// It says something about the objectives.
+    pub(crate) fn is_informative(self) -> bool {
+        matches!(self, Self::Complete | Self::Pruned)
+    }
+
     pub fn is_ended(self) -> bool {
-        matches!(self, Self::Complete | Self::Pruned | Self::Failed)
+        matches!(self, Self::Complete | Self::Pruned | Self::Failed | Self::Simulated)
     }
 }
 
@@ -46,6 +64,8 @@ pub enum Outcome {
     Failed {
         reason: String,
     },
+    /// In a simulation, which measures nothing.
+    Simulated,
 }
 
 impl Outcome {

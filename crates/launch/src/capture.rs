@@ -67,6 +67,31 @@ pub(crate) fn finish(capture: Capture, command: &CommandLine, folder: &Path) -> 
             bytes_written: summary.bytes_written,
             not_seen: summary.unseen,
             lost: summary.lost,
+            read_elsewhere: elsewhere(summary.read),
         },
+    }
+}
+
+/// Without what Tulpar keeps for tasks, and without Python's own modules and packages.
+fn elsewhere(read: Vec<String>) -> Vec<String> {
+    let is_of_python = |path: &str| path.split("/lib/").skip(1).any(|rest| rest.starts_with("python"));
+    let others = read.into_iter().filter(|path| !path.contains("/.tulpar/") && !is_of_python(path));
+    others.take(IoRecord::MOST_ELSEWHERE).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::elsewhere;
+
+    #[test]
+    fn a_file_of_the_user_is_read_elsewhere_and_one_of_an_installation_is_not() {
+        let read = [
+            "/home/me/project/.tulpar/cache/objects/ab/cd",
+            "/home/me/project/src/lab/__init__.py",
+            "/home/me/.pyenv/versions/3.11/lib/python3.11/json/__init__.py",
+            "/home/me/lib/table.csv",
+        ];
+        let found = elsewhere(read.map(str::to_owned).to_vec());
+        assert_eq!(found, ["/home/me/project/src/lab/__init__.py", "/home/me/lib/table.csv"]);
     }
 }

@@ -6,16 +6,16 @@
 //! their own checkpoints. Whether a program wrote its file completely only the program knows: it should
 //! write another name and rename.
 
-use crate::collect::{fixed_part, glob};
+use crate::collect::{fixed_part, glob, hash_file};
 use crate::sandbox;
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::fs::{self, File, Permissions};
 use std::io;
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 use tulpar_core::ids::{AttemptId, JobId};
-use tulpar_core::job::{InputFiles, JobSpec};
+use tulpar_core::job::{InputFile, InputFiles, JobSpec};
 use tulpar_core::workflow::{Best, Checkpoint};
 
 pub(crate) struct Checkpoints<'a> {
@@ -55,9 +55,10 @@ impl<'a> Checkpoints<'a> {
         Ok(())
     }
 
-    /// Copies, because a task may overwrite its checkpoint in place and be killed over it.
-    pub(crate) fn restore(&self, work: &Path) -> io::Result<()> {
-        let Some(latest) = self.latest()? else { return Ok(()) };
+    /// Copies, because a task may overwrite its checkpoint in place and be killed over it. Gives the paths.
+    pub(crate) fn restore(&self, work: &Path) -> io::Result<HashSet<String>> {
+        let mut restored = HashSet::new();
+        let Some(latest) = self.latest()? else { return Ok(restored) };
         let set = self.folder.join(latest.to_string());
         for (path, _) in files_below(&set, "", &|_| true)? {
             let to = work.join(&path);
@@ -67,8 +68,9 @@ impl<'a> Checkpoints<'a> {
             copy_with_time(&set.join(&path), &to)?;
             let mode = fs::metadata(&to)?.permissions().mode();
             fs::set_permissions(&to, Permissions::from_mode(mode | 0o200))?;
+            restored.insert(path);
         }
-        Ok(())
+        Ok(restored)
     }
 
     /// Whether a checkpoint was written since then, in the sandbox or in the folder of the job's own.
@@ -97,10 +99,14 @@ impl<'a> Checkpoints<'a> {
     pub(crate) fn save(&self, n: u32, work: &Path) -> io::Result<bool> {
         let mut found = self.found(work)?;
         if !found.is_empty() {
-            // An input that a pattern happens to match would come back in the way of itself.
-            let inputs: HashSet<&str> =
-                self.inputs.iter().flat_map(|input| input.files.iter()).map(|file| file.path.as_str()).collect();
-            found.retain(|(path, _)| !inputs.contains(path.as_str()));
+            // An input that a pattern happens to match is no state; one that the task has changed is.
+            let inputs: HashMap<&str, &InputFile> = self
+                .inputs
+                .iter()
+                .flat_map(|input| input.files.iter())
+                .map(|file| (file.path.as_str(), file))
+                .collect();
+            found.retain(|(path, _)| inputs.get(path.as_str()).is_none_or(|input| is_changed(&work.join(path), input)));
         }
         let found = worth_keeping(found, self.declared);
         if found.is_empty() {
@@ -142,6 +148,13 @@ impl<'a> Checkpoints<'a> {
             Err(error) => Err(error),
         }
     }
+}
+
+/// Shared inputs are read-only, and are not the task's to change.
+fn is_changed(path: &Path, input: &InputFile) -> bool {
+    let Ok(about) = fs::symlink_metadata(path) else { return false };
+    let is_own = about.nlink() == 1 && about.permissions().mode() & 0o200 != 0;
+    is_own && (about.len() != input.size || hash_file(path).is_ok_and(|(digest, _)| digest != input.digest))
 }
 
 type Aged = (String, SystemTime);

@@ -4,16 +4,23 @@
 //! them is not the task's. An input that the task left as it was shown counts as an output only where it
 //! is declared by its very name: a pattern or a directory means what the task wrote.
 
-use crate::inputs::{Shown, is_safe};
+use crate::inputs::is_safe;
+use crate::shown::Shown;
 use std::collections::BTreeSet;
 use std::fs::{self, File};
 use std::io;
-use std::os::unix::fs::MetadataExt;
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
+use tulpar_core::accept::UNDECLARED;
 use tulpar_core::ids::Digest;
-use tulpar_core::job::{InputFile, OutputFile, OutputSpec, Source};
+use tulpar_core::job::{InputFile, JobSpec, OutputFile, OutputSpec, Source};
 use tulpar_core::workflow::OutputKind;
+
+/// Of an attempt that misses a declared output, more files than this stay in its sandbox only.
+const MOST_MADE: usize = 10_000;
+/// More things that cannot be kept are counted, not named.
+const MOST_LEFT_OUT: usize = 20;
 
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum CollectError {
@@ -41,14 +48,18 @@ pub(crate) enum Take {
 
 #[derive(Debug)]
 pub(crate) enum Collected {
-    All(Vec<Found>),
+    All {
+        found: Vec<Found>,
+        /// Empty folders, pipes, sockets and devices in output folders: a result consists of files.
+        left_out: Vec<String>,
+    },
     /// These are missing; nothing shall be committed.
     Missing(Vec<String>),
 }
 
 pub(crate) fn collect(work: &Path, outputs: &[OutputSpec], shown: &Shown<'_>) -> Result<Collected, CollectError> {
     let work = fs::canonicalize(work).map_err(|error| CollectError::Read { path: ".".into(), error })?;
-    let mut search = Search { work: &work, shown, found: Vec::new(), missing: Vec::new() };
+    let mut search = Search::new(&work, shown);
     for (position, output) in outputs.iter().enumerate() {
         search.output(position as u32, output);
     }
@@ -57,7 +68,34 @@ pub(crate) fn collect(work: &Path, outputs: &[OutputSpec], shown: &Shown<'_>) ->
     }
     let mut found = search.found;
     hash_all(&mut found)?;
-    Ok(Collected::All(found))
+    Ok(Collected::All { found, left_out: named(search.left_out) })
+}
+
+/// Everything that a task left beside its inputs, whatever it declares; how many files, when these are too many.
+pub(crate) fn made(work: &Path, spec: &JobSpec, shown: &Shown<'_>) -> Result<Result<Vec<Found>, usize>, CollectError> {
+    let work = fs::canonicalize(work).map_err(|error| CollectError::Read { path: ".".into(), error })?;
+    let mut search = Search::new(&work, shown);
+    let ours = |path: &str| {
+        let is_list = spec.inputs.iter().any(|input| input.list.as_deref() == Some(path));
+        is_list || path == crate::told::FILE || path.starts_with(".tulpar") || path.starts_with(".staged/")
+    };
+    search.below(UNDECLARED, "", &|path| !ours(path));
+    let mut found = search.found;
+    if found.len() > MOST_MADE {
+        return Ok(Err(found.len()));
+    }
+    hash_all(&mut found)?;
+    Ok(Ok(found))
+}
+
+/// In the order of names, each once; the last of very many stands for the rest.
+fn named(left_out: BTreeSet<String>) -> Vec<String> {
+    let more = left_out.len().saturating_sub(MOST_LEFT_OUT);
+    let mut named: Vec<String> = left_out.into_iter().take(MOST_LEFT_OUT).collect();
+    if more > 0 {
+        named.push(format!("and {more} more"));
+    }
+    named
 }
 
 struct Search<'a, 's> {
@@ -65,9 +103,14 @@ struct Search<'a, 's> {
     shown: &'a Shown<'s>,
     found: Vec<Found>,
     missing: Vec<String>,
+    left_out: BTreeSet<String>,
 }
 
-impl Search<'_, '_> {
+impl<'a, 's> Search<'a, 's> {
+    fn new(work: &'a Path, shown: &'a Shown<'s>) -> Self {
+        Self { work, shown, found: Vec::new(), missing: Vec::new(), left_out: BTreeSet::new() }
+    }
+
     fn output(&mut self, position: u32, output: &OutputSpec) {
         if !is_safe(&output.path) {
             self.missing.push(format!("{} (leaves the sandbox)", output.path));
@@ -76,9 +119,11 @@ impl Search<'_, '_> {
         let before = (self.found.len(), self.missing.len());
         match output.kind {
             OutputKind::File => self.file(position, &output.path, true),
-            OutputKind::Directory => self.below(position, output.path.trim_end_matches('/'), &|_| true),
+            OutputKind::Directory => self.folder(position, output.path.trim_end_matches('/')),
             OutputKind::Pattern => match glob(&output.path) {
-                Some(matcher) => self.below(position, fixed_part(&output.path), &|path| matcher.is_match(path)),
+                Some(matcher) => {
+                    self.below(position, fixed_part(&output.path), &|path| matcher.is_match(path));
+                }
                 None => self.missing.push(format!("{} (is not a valid pattern)", output.path)),
             },
         }
@@ -123,8 +168,13 @@ impl Search<'_, '_> {
                     OutputFile { output, path: path.into(), size: metadata.len(), digest: Digest([0; 32]), executable };
                 self.found.push(Found { file, from: real, take });
             }
+            // Work is never lost to a missing slash: a folder under the name of a file is what is in it.
             Ok(metadata) if metadata.is_dir() && named => {
-                self.missing.push(format!("{path} (is a directory: declare it as `{path}/`)"))
+                let before = (self.found.len(), self.missing.len());
+                self.folder(output, path);
+                if before == (self.found.len(), self.missing.len()) {
+                    self.missing.push(format!("{path} (is an empty folder)"));
+                }
             }
             _ => {}
         }
@@ -134,6 +184,8 @@ impl Search<'_, '_> {
     fn input(&mut self, output: u32, path: &str, input: &InputFile, from: PathBuf) {
         let take = match input.source {
             Source::Object | Source::Text(_) => Take::Leave,
+            // A private copy is the task's; the user's file stays the user's.
+            Source::Path(_) | Source::Remote(_) if from.starts_with(self.work) => Take::Move,
             Source::Path(_) | Source::Remote(_) => Take::Copy,
         };
         let executable = fs::metadata(&from).is_ok_and(|file| file.mode() & 0o111 != 0);
@@ -141,8 +193,15 @@ impl Search<'_, '_> {
         self.found.push(Found { file, from, take });
     }
 
-    /// Every file below a folder that is wanted, in the order of names.
-    fn below(&mut self, output: u32, top: &str, wanted: &dyn Fn(&str) -> bool) {
+    /// All of a folder. What cannot be kept of it is named.
+    fn folder(&mut self, output: u32, top: &str) {
+        let left_out = self.below(output, top, &|_| true);
+        self.left_out.extend(left_out);
+    }
+
+    /// Every file below a folder that is wanted, in the order of names. Gives what is there and is no file.
+    fn below(&mut self, output: u32, top: &str, wanted: &dyn Fn(&str) -> bool) -> Vec<String> {
+        let mut left_out = Vec::new();
         let mut stack = vec![(top.to_owned(), Vec::<PathBuf>::new())];
         let mut paths = BTreeSet::new();
         while let Some((folder, above)) = stack.pop() {
@@ -161,7 +220,9 @@ impl Search<'_, '_> {
                 continue;
             }
             let Ok(entries) = fs::read_dir(&real) else { continue };
+            let mut is_empty = true;
             for entry in entries.flatten() {
+                is_empty = false;
                 let Ok(name) = entry.file_name().into_string() else {
                     self.missing
                         .push(format!("{folder}/{} (its name is not UTF-8)", entry.file_name().to_string_lossy()));
@@ -175,14 +236,30 @@ impl Search<'_, '_> {
                     let mut above = above.clone();
                     above.push(real.clone());
                     stack.push((path, above));
-                } else if (kind.is_file() || kind.is_symlink()) && wanted(&path) {
+                } else if !kind.is_file() && !kind.is_symlink() {
+                    left_out.push(format!("{path} ({})", no_file(kind)));
+                } else if wanted(&path) {
                     paths.insert(path);
                 }
+            }
+            if is_empty && folder != top {
+                left_out.push(format!("{folder} (an empty folder)"));
             }
         }
         for path in paths {
             self.file(output, &path, false);
         }
+        left_out
+    }
+}
+
+fn no_file(kind: fs::FileType) -> &'static str {
+    if kind.is_fifo() {
+        "a named pipe"
+    } else if kind.is_socket() {
+        "a socket"
+    } else {
+        "a device"
     }
 }
 
@@ -240,7 +317,8 @@ pub(crate) fn hash_file(path: &Path) -> io::Result<(Digest, u64)> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::inputs::Shower;
+    use crate::inputs::Giver;
+    use crate::originals::Originals;
     use std::os::unix::fs::symlink;
     use tulpar_core::job::InputFiles;
 
@@ -261,18 +339,26 @@ mod tests {
             digest: Digest::of(b"mine"),
         };
         let inputs = [InputFiles { name: "in".into(), files: [input].into(), list: None }];
-        let shower = || Shower { project: &root, objects: &root, work: &work, links: &root };
-        shower().show(&inputs).unwrap();
+        let originals = Originals::new(root.join("stat"));
+        let giver = || Giver {
+            project: &root,
+            objects: &root,
+            work: &work,
+            pins: Some(&root),
+            originals: &originals,
+            link_large: false,
+        };
+        let given = giver().give(&inputs, &std::collections::HashSet::new()).unwrap();
         prepare(&work);
-        match collect(&work, outputs, &Shown::new(&inputs, shower())).unwrap() {
-            Collected::All(found) => Ok(found
-                .iter()
-                .map(|found| {
+        match collect(&work, outputs, &Shown::new(&inputs, &given.seen, giver())).unwrap() {
+            Collected::All { found, left_out } => {
+                let files = found.iter().map(|found| {
                     let content = fs::read(&found.from).unwrap();
                     assert_eq!((found.file.digest, found.file.size), (Digest::of(&content), content.len() as u64));
                     format!("{} {} {:?}", found.file.output, found.file.path, found.take)
-                })
-                .collect()),
+                });
+                Ok(files.chain(left_out.iter().map(|words| format!("without {words}"))).collect())
+            }
             Collected::Missing(missing) => Err(missing),
         }
     }
@@ -286,7 +372,9 @@ mod tests {
             }
             symlink("m.bin", work.join("latest")).unwrap();
             symlink("..", work.join("d/up")).unwrap();
-            symlink(fs::read_link(work.join("in.npy")).unwrap(), work.join("renamed")).unwrap();
+            symlink("in.npy", work.join("renamed")).unwrap();
+            fs::create_dir_all(work.join("f/g")).unwrap();
+            fs::write(work.join("f/g/3"), "3").unwrap();
         };
         let outputs = [
             output("m.bin", OutputKind::File, false),
@@ -296,6 +384,7 @@ mod tests {
             output("in.npy", OutputKind::File, false),
             output("nothing", OutputKind::File, true),
             output("renamed", OutputKind::File, false),
+            output("f", OutputKind::File, false),
         ];
         assert_eq!(
             collected(prepare, &outputs).unwrap(),
@@ -305,16 +394,54 @@ mod tests {
                 "1 b.npy Move",
                 "2 d/e/2 Move",
                 "3 latest Move",
-                "4 in.npy Copy",
-                "6 renamed Copy"
+                "4 in.npy Move",
+                "6 renamed Move",
+                "7 f/g/3 Move"
             ]
         );
+    }
+
+    #[test]
+    fn what_is_no_file_in_an_output_folder_is_named() {
+        let prepare = |work: &Path| {
+            for folder in ["d/full", "d/empty", "d/deep/empty", "e"] {
+                fs::create_dir_all(work.join(folder)).unwrap();
+            }
+            for name in ["d/full/1", "e/1"] {
+                fs::write(work.join(name), name).unwrap();
+            }
+            (0..30).for_each(|number| fs::create_dir(work.join(format!("e/{number:02}"))).unwrap());
+            rustix::fs::mknodat(
+                rustix::fs::CWD,
+                work.join("d/pipe"),
+                rustix::fs::FileType::Fifo,
+                rustix::fs::Mode::RWXU,
+                0,
+            )
+            .unwrap();
+            std::os::unix::net::UnixListener::bind(work.join("d/socket")).unwrap();
+            symlink("full", work.join("d/link")).unwrap();
+        };
+        assert_eq!(
+            collected(prepare, &[output("d", OutputKind::Directory, false)]).unwrap(),
+            [
+                "0 d/full/1 Move",
+                "0 d/link/1 Move",
+                "without d/deep/empty (an empty folder)",
+                "without d/empty (an empty folder)",
+                "without d/pipe (a named pipe)",
+                "without d/socket (a socket)",
+            ]
+        );
+        let many = collected(prepare, &[output("e", OutputKind::File, false)]).unwrap();
+        assert_eq!((many.len(), many.last().unwrap().as_str()), (22, "without and 10 more"));
     }
 
     #[test]
     fn every_missing_output_is_named_and_links_that_leave_are_refused() {
         let prepare = |work: &Path| {
             fs::create_dir(work.join("empty")).unwrap();
+            fs::create_dir(work.join("bare")).unwrap();
             symlink("/etc/passwd", work.join("leak")).unwrap();
             symlink("/etc", work.join("etc")).unwrap();
             symlink("gone", work.join("broken")).unwrap();
@@ -323,6 +450,7 @@ mod tests {
             output("m.bin", OutputKind::File, false),
             output("clean/*.npy", OutputKind::Pattern, false),
             output("empty", OutputKind::Directory, false),
+            output("bare", OutputKind::File, false),
             output("leak", OutputKind::File, false),
             output("etc/passwd", OutputKind::File, false),
             output("broken", OutputKind::File, true),
@@ -334,6 +462,7 @@ mod tests {
                 "m.bin",
                 "clean/*.npy",
                 "empty",
+                "bare (is an empty folder)",
                 "leak (a link to /etc/passwd, outside the sandbox: copy the file instead)",
                 "etc/passwd (a link to /etc/passwd, outside the sandbox: copy the file instead)",
                 "broken (a link to gone, which does not exist)",

@@ -116,13 +116,38 @@ fn plain_words(shell: &str, line: &str) -> Option<Vec<String>> {
     Some(words)
 }
 
+/// Linux refuses a single word above 128 KiB; all words together may take about 2 MB.
+const LONGEST_WORD: usize = 120_000;
+
+/// A line that is too long for one word goes as several, which the shell puts together again.
 fn through_shell(shell: &str, line: &str) -> Vec<String> {
     let mut words: Vec<String> = shell.split_ascii_whitespace().map(str::to_owned).collect();
     if words.is_empty() {
         words.push("sh".into());
     }
-    words.extend(["-e".into(), "-c".into(), line.to_owned()]);
+    words.extend(["-e".into(), "-c".into()]);
+    if line.len() <= LONGEST_WORD {
+        words.push(line.to_owned());
+        return words;
+    }
+    let pieces = pieces(line);
+    let all: String = (1..=pieces.len()).map(|number| format!("${{{number}}}")).collect();
+    words.push(format!("tulpar_line=\"{all}\"; shift {}; eval \"$tulpar_line\"", pieces.len()));
+    words.push(words[0].clone());
+    words.extend(pieces);
     words
+}
+
+/// A text in parts that the kernel takes as words, cut between characters.
+fn pieces(text: &str) -> Vec<String> {
+    let mut pieces = vec![String::new()];
+    for character in text.chars() {
+        if pieces.last().is_some_and(|last| last.len() + character.len_utf8() > LONGEST_WORD) {
+            pieces.push(String::new());
+        }
+        pieces.last_mut().expect("there is one").push(character);
+    }
+    pieces
 }
 
 /// The words to execute. `found` tells whether a program exists: when it does not, the shell gets the
@@ -229,6 +254,16 @@ mod tests {
     fn a_line_without_shell_grammar_is_split_and_executed_directly() {
         assert_eq!(line("sh", "galaxy train --lr=0.1  data/x.npy"), ["galaxy", "train", "--lr=0.1", "data/x.npy"]);
         assert_eq!(line("/bin/bash", "true"), ["true"]);
+    }
+
+    #[test]
+    fn a_line_that_is_longer_than_a_word_may_be_reaches_the_shell_whole() {
+        let long = format!("set -- {}; echo $# ${{40000}} 'ü'; false; echo not here", "wörd ".repeat(40_000));
+        let words = line("sh", &long);
+        assert!(words.len() > 4 && words.iter().all(|word| word.len() < 128 << 10), "{}", words.len());
+        let output = std::process::Command::new(&words[0]).args(&words[1..]).output().unwrap();
+        assert_eq!(String::from_utf8_lossy(&output.stdout), "40000 wörd ü\n");
+        assert_eq!(output.status.code(), Some(1));
     }
 
     #[test]

@@ -3,6 +3,7 @@
 use crate::collect::Found;
 use crate::finish;
 use crate::launcher::Shared;
+use crate::refusal;
 use crate::table::Running;
 use crossbeam_channel::Receiver;
 use tulpar_core::job::Ending;
@@ -10,9 +11,10 @@ use tulpar_core::job::Ending;
 /// More attempts at once would only make the first wait.
 const TOGETHER: usize = 512;
 
-/// A successful attempt whose outputs are staged.
+/// An attempt whose files are staged: one that ended well, or one that misses a declared output.
 pub(crate) struct Conclusion {
     pub(crate) running: Box<Running>,
+    pub(crate) ending: Ending,
     pub(crate) found: Vec<Found>,
 }
 
@@ -23,13 +25,21 @@ pub(crate) fn run(shared: &Shared, received: &Receiver<Conclusion>) {
         let found: Vec<&[Found]> = batch.iter().map(|conclusion| conclusion.found.as_slice()).collect();
         let results = shared.objects.commit(&found);
         for (conclusion, result) in batch.into_iter().zip(results) {
-            let Conclusion { running, found } = conclusion;
+            let Conclusion { running, ending, found } = conclusion;
             match result {
                 Ok(()) => {
+                    if !ending.is_success() {
+                        shared.objects.show_again(&found);
+                    }
                     let outputs = found.into_iter().map(|found| found.file).collect();
-                    finish::report(shared, *running, Ending::Exit(0), outputs);
+                    finish::report(shared, *running, ending, outputs);
                 }
-                Err(error) => finish::report(shared, *running, Ending::Refused(error.to_string()), Vec::new()),
+                // It lacks what it declares, and what it made is in its sandbox.
+                Err(_) if !ending.is_success() => finish::report(shared, *running, ending, Vec::new()),
+                Err(error) => {
+                    let ending = refusal::ending(error.to_string(), Some(&error.error));
+                    finish::report(shared, *running, ending, Vec::new());
+                }
             }
         }
     }

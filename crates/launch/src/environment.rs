@@ -1,10 +1,10 @@
 //! The variables that a task sees: a small clean set, what the workflow says, and what Tulpar tells it.
 //!
-//! From outside come only: PATH, HOME, USER, LOGNAME, LANG, LANGUAGE, LC_*, TZ, TMPDIR, XDG_RUNTIME_DIR
-//! (rootless containers need it), proxies and certificate files, and for container runtimes what they are told. Anything else that happened to be
+//! From outside come only: PATH, HOME, USER, LOGNAME, TMPDIR, XDG_RUNTIME_DIR (rootless containers need it), proxies and
+//! certificate files, and for container runtimes what they are told. Anything else that happened to be
 //! set in the shell of whoever typed `run` would change results without being in the cache key;
-//! what a task needs beyond this goes under `environment:` in the workflow. TERM is left out: a task has
-//! no terminal. TMPDIR stays the machine's: a folder an attempt costs more than most tasks need.
+//! what a task needs beyond this goes under `env:` in the workflow. The language and the time zone are the same on every
+//! machine, so that a laptop and a cluster share results. TERM is left out: a task has no terminal. TMPDIR stays the machine's: a folder an attempt costs more than most tasks need.
 
 use crate::Secrets;
 use crate::marker::{self, Marker};
@@ -13,14 +13,11 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use tulpar_core::job::JobSpec;
 
-const KEPT: [&str; 17] = [
+const KEPT: [&str; 14] = [
     "PATH",
     "HOME",
     "USER",
     "LOGNAME",
-    "LANG",
-    "LANGUAGE",
-    "TZ",
     "http_proxy",
     "https_proxy",
     "ftp_proxy",
@@ -61,7 +58,7 @@ const SERVICES: [&str; 5] =
 
 /// Whether a job on another machine may begin with what the variable says here.
 pub fn travels(name: &str) -> bool {
-    KEPT.contains(&name) || name.starts_with("LC_") || is_of_runtime(name) && !SERVICES.contains(&name)
+    KEPT.contains(&name) || is_of_runtime(name) && !SERVICES.contains(&name)
 }
 
 pub(crate) fn is_of_runtime(name: &str) -> bool {
@@ -70,6 +67,10 @@ pub(crate) fn is_of_runtime(name: &str) -> bool {
 
 /// Numeric libraries start a thread for each core of the machine unless told what the task asked for.
 const THREADS: [&str; 4] = ["OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMEXPR_NUM_THREADS"];
+
+/// Sorting, numbers and times of day depend on these. An image has a language of its own, which its content says.
+const TIME_ZONE: (&str, &str) = ("TZ", "UTC");
+const LANGUAGE: (&str, &str) = ("LANG", "C.UTF-8");
 
 const DEFAULT_PATH: &str = "/usr/local/bin:/usr/bin:/bin";
 
@@ -103,6 +104,10 @@ pub(crate) fn variables(
     // A script runs tasks, which may be in containers.
     if spec.container.is_none() && spec.script.is_none() {
         variables.retain(|name, _| !is_of_runtime(name));
+    }
+    variables.insert(TIME_ZONE.0.into(), TIME_ZONE.1.into());
+    if spec.container.is_none() {
+        variables.insert(LANGUAGE.0.into(), LANGUAGE.1.into());
     }
     let threads = spec.milli_cpus.div_ceil(1000).max(1).to_string();
     for name in THREADS {
@@ -168,7 +173,7 @@ mod tests {
             [
                 "A=b",
                 "CUDA_VISIBLE_DEVICES=1,3",
-                "LC_TIME=C",
+                "LANG=C.UTF-8",
                 "MKL_NUM_THREADS=9",
                 "NUMEXPR_NUM_THREADS=3",
                 "OMP_NUM_THREADS=3",
@@ -176,7 +181,8 @@ mod tests {
                 "PATH=/bin",
                 "TOKEN=s3cret",
                 "TULPAR_ATTEMPT=2",
-                "TULPAR_TASK=train"
+                "TULPAR_TASK=train",
+                "TZ=UTC"
             ]
         );
     }

@@ -1,16 +1,16 @@
 //! From a process that is over to a report: ending, outputs, checkpoint, record.
 
 use crate::checkpoint::Checkpoints;
-use crate::collect::{self, Collected};
+use crate::collect::{self, CollectError, Collected};
 use crate::commit::Conclusion;
-use crate::inputs::Shown;
 use crate::launcher::Shared;
 use crate::process::Left;
 use crate::queue::Work;
+use crate::shown::Shown;
 use crate::table::Running;
-use crate::{Keep, Notice, prepare, sandbox, script, told};
+use crate::{Keep, Notice, prepare, refusal, sandbox, script, told};
 use crossbeam_channel::Sender;
-use tulpar_core::job::{Ending, IoRecord, JobSpec, OutputFile, Record, Report, ScriptReport, Told, Usage};
+use tulpar_core::job::{Ending, IoRecord, JobSpec, OutputFile, Record, Report, ScriptReport, Told};
 use tulpar_core::units::Timestamp;
 
 /// A program that saved its state and wants to be continued says so with this code.
@@ -36,11 +36,18 @@ pub(crate) fn finish(shared: &Shared, mut running: Box<Running>, conclusions: &S
     if running.spec.script.is_some() {
         return finish_script(shared, *running, ending);
     }
-    let mut told = None;
+    let changed = changed_inputs(shared, &running);
+    if ending.is_success() && !changed.is_empty() {
+        // Nobody can say which content it read: its result belongs to no key.
+        ending = Ending::InputsChanged(changed);
+    }
+    let (mut told, mut lacks_files) = (None, false);
     let collected = match ending.is_success() {
         true => told_by(shared, &running).and_then(|said| {
             told = said;
-            collect_outputs(shared, &running)
+            let collected = collect_outputs(shared, &mut running);
+            lacks_files = matches!(collected, Err(Ending::Incomplete(_)));
+            collected
         }),
         false => Ok(Vec::new()),
     };
@@ -51,6 +58,12 @@ pub(crate) fn finish(shared: &Shared, mut running: Box<Running>, conclusions: &S
     // Before the outputs are moved away: a file may be both.
     save_checkpoint(shared, &running);
     match collected {
+        Err(ending) if lacks_files => {
+            running.told = told;
+            let found = made(shared, &mut running);
+            // Cannot fail while this thread lives: it holds a sender, so the other end waits.
+            let _ = conclusions.send(Conclusion { running, ending, found });
+        }
         Err(ending) => report(shared, *running, ending, Vec::new()),
         Ok(found) if found.is_empty() => {
             running.told = told;
@@ -59,7 +72,7 @@ pub(crate) fn finish(shared: &Shared, mut running: Box<Running>, conclusions: &S
         Ok(found) => {
             running.told = told;
             // Cannot fail while this thread lives: it holds a sender, so the other end waits.
-            let _ = conclusions.send(Conclusion { running, found });
+            let _ = conclusions.send(Conclusion { running, ending, found });
         }
     }
 }
@@ -69,6 +82,7 @@ pub(crate) fn at_once(shared: &Shared, running: Running) -> Option<Running> {
     let spec = &running.spec;
     if spec.script.is_some()
         || !spec.outputs.is_empty()
+        || !spec.inputs.is_empty()
         || spec.checkpoint.is_some()
         || !spec.gpus.is_empty()
         || !spec.objectives.is_empty()
@@ -119,10 +133,11 @@ fn ending(running: &Running) -> Ending {
     }
 }
 
-/// The numbers that a trial must say, once it has ended well.
+/// The numbers that a trial must say, or the metrics that another task reported, once it has ended well.
 fn told_by(shared: &Shared, running: &Running) -> Result<Option<Box<Told>>, Ending> {
     if running.spec.objectives.is_empty() {
-        return Ok(None);
+        let values = told::metrics(&running.folder.join("work"));
+        return Ok((!values.is_empty()).then(|| Box::new(Told { values, steps: Vec::new() })));
     }
     let mut ears = told::Ears::of(&running.folder);
     if shared.options.inside {
@@ -135,19 +150,55 @@ fn told_by(shared: &Shared, running: &Running) -> Result<Option<Box<Told>>, Endi
     }
 }
 
-fn collect_outputs(shared: &Shared, running: &Running) -> Result<Vec<collect::Found>, Ending> {
+/// Inputs that came for this attempt alone are its own to change.
+fn changed_inputs(shared: &Shared, running: &Running) -> Vec<String> {
+    if shared.options.arrived {
+        return Vec::new();
+    }
+    shared.giver(&running.folder.join("work")).changed(&running.spec.inputs, &running.inputs_seen)
+}
+
+fn collect_outputs(shared: &Shared, running: &mut Running) -> Result<Vec<collect::Found>, Ending> {
     if running.spec.outputs.is_empty() {
         return Ok(Vec::new());
     }
     let work = running.folder.join("work");
-    let shown = Shown::new(&running.spec.inputs, shared.shower(&work));
+    let shown = Shown::new(&running.spec.inputs, &running.inputs_seen, shared.giver(&work));
     match collect::collect(&work, &running.spec.outputs, &shown) {
         Ok(Collected::Missing(missing)) => Err(Ending::Incomplete(missing)),
-        Ok(Collected::All(mut found)) => match shared.objects.stage(&mut found) {
-            Ok(()) => Ok(found),
-            Err(error) => Err(Ending::Refused(error.to_string())),
-        },
-        Err(error) => Err(Ending::Refused(error.to_string())),
+        Ok(Collected::All { mut found, left_out }) => {
+            running.left_out = left_out;
+            match shared.objects.stage(&mut found) {
+                Ok(()) => Ok(found),
+                Err(error) => Err(refusal::ending(error.to_string(), Some(&error.error))),
+            }
+        }
+        Err(error) => {
+            let CollectError::Read { error: cause, .. } = &error;
+            Err(refusal::ending(error.to_string(), Some(cause)))
+        }
+    }
+}
+
+/// Stages the files of an attempt that misses a declared output. Without that, only its sandbox has them.
+fn made(shared: &Shared, running: &mut Running) -> Vec<collect::Found> {
+    // A job of several tasks keeps its sandbox as it is: the next task may need what is in it.
+    if shared.options.inside {
+        return Vec::new();
+    }
+    let work = running.folder.join("work");
+    let shown = Shown::new(&running.spec.inputs, &running.inputs_seen, shared.giver(&work));
+    let mut found = match collect::made(&work, &running.spec, &shown) {
+        Ok(Ok(found)) => found,
+        Ok(Err(many)) => {
+            running.left_out = vec![format!("all {many} files, which are too many; its sandbox has them")];
+            return Vec::new();
+        }
+        Err(_) => return Vec::new(),
+    };
+    match shared.objects.stage(&mut found) {
+        Ok(()) => found,
+        Err(_) => Vec::new(),
     }
 }
 
@@ -192,14 +243,19 @@ fn report_with(
 ) {
     let mut usage = running.usage;
     usage.wall_us = running.wall.as_micros() as u64;
-    usage.peak_rss = usage.peak_rss.max(running.samples.peak_rss);
+    usage.peak_rss = running.samples.peak_memory(usage.peak_rss);
     usage.peak_gpu_memory = running.samples.peak_gpu_memory();
     usage.gpu_utilisation = running.samples.gpu_utilisation();
     let stderr_tail = if ending.is_success() {
         String::new()
     } else {
         let tail = sandbox::tail(&running.folder.join("stderr"), TAIL_LINES, TAIL_BYTES);
-        without_secrets(tail, &running.secrets)
+        // A task may print what it should not; the tail travels into the journal, so it is masked.
+        let tail = crate::redact::Redaction::new(running.secrets.iter().cloned()).text(tail);
+        match crate::readonly::advice(&running.spec.inputs, &tail) {
+            Some(advice) if failed_by_itself(&ending) => format!("{tail}\n{advice}"),
+            _ => tail,
+        }
     };
     let keep_work = match shared.options.keep_sandboxes {
         Keep::Always => true,
@@ -209,15 +265,20 @@ fn report_with(
     let samples = running.samples.take();
     let ended = Timestamp(running.started.0 + usage.wall_us);
     let told = running.told.take();
-    let report = Report { ending, started: running.started, ended, usage, outputs, stderr_tail, script, told };
-    let inputs = (running.input_files, running.input_bytes);
-    deliver(shared, &running.spec, report, samples, inputs, running.io.take());
+    let left_out = std::mem::take(&mut running.left_out);
+    let started = running.started;
+    let report = Report { ending, started, ended, usage, outputs, stderr_tail, script, told, left_out };
+    let counted = (running.input_files, running.input_bytes);
+    deliver(shared, &running.spec, report, samples, counted, running.io.take());
     let recorded = running.spec.io.is_some();
+    let given = !keep_work && running.spec.script.is_none();
+    let inputs = if given { std::mem::take(&mut running.spec.inputs) } else { Vec::new() };
     shared.queue.push([Work::Tidy(sandbox::Leftover {
         folder: running.folder,
         streams: running.streams,
         keep_work,
         recorded,
+        inputs,
     })]);
 }
 
@@ -225,23 +286,19 @@ fn failed_by_itself(ending: &Ending) -> bool {
     match ending {
         Ending::Exit(code) => *code != 0,
         Ending::Signal(_) | Ending::Walltime | Ending::Memory | Ending::Incomplete(_) | Ending::Refused(_) => true,
-        Ending::Checkpointed | Ending::Preempted | Ending::NodeLost | Ending::Cancelled => false,
+        Ending::InputsChanged(_) => true,
+        Ending::NoRoom(_)
+        | Ending::Checkpointed
+        | Ending::Preempted
+        | Ending::NodeLost
+        | Ending::DriverLost
+        | Ending::Cancelled => false,
     }
 }
 
 /// An attempt that never had a process.
 pub(crate) fn report_unstarted(shared: &Shared, spec: &JobSpec, ending: Ending) {
-    let now = prepare::now();
-    let report = Report {
-        ending,
-        started: now,
-        ended: now,
-        usage: Usage::default(),
-        outputs: Vec::new(),
-        stderr_tail: String::new(),
-        script: None,
-        told: None,
-    };
+    let report = Report::unstarted(ending, prepare::now());
     deliver(shared, spec, report, Vec::new(), (0, 0), None);
 }
 
@@ -273,14 +330,4 @@ fn deliver(
     shared.forget(spec.attempt);
     // Nobody may be listening any more; then nobody needs it.
     (shared.tell)(Notice::Ended(spec.attempt, Box::new(report)));
-}
-
-/// A task may print what it should not; the tail travels into the journal, so it is masked.
-fn without_secrets(mut text: String, secrets: &[String]) -> String {
-    for secret in secrets.iter().filter(|secret| !secret.is_empty()) {
-        if text.contains(secret.as_str()) {
-            text = text.replace(secret.as_str(), "***");
-        }
-    }
-    text
 }

@@ -5,9 +5,10 @@ use crate::container::service::Services;
 use crate::environment::{self, Variables};
 use crate::gpu::Gpus;
 use crate::guard::Guard;
-use crate::inputs::Shower;
+use crate::inputs::Giver;
 use crate::marker::{Marker, Owner};
 use crate::objects::Objects;
+use crate::originals::Originals;
 use crate::queue::{Queue, Work};
 use crate::records::Records;
 use crate::sandbox::Sandboxes;
@@ -44,8 +45,9 @@ pub(crate) struct Shared {
     pub(crate) programs: Mutex<HashMap<String, PathBuf>>,
     pub(crate) services: Services,
     pub(crate) sandboxes: Sandboxes,
-    /// Symbolic links that many tasks share; gone at the end.
-    links: PathBuf,
+    /// Copies and links that many tasks share; gone at the end.
+    pins: PathBuf,
+    originals: Originals,
     pub(crate) objects: Objects,
     pub(crate) records: Records,
     pub(crate) looks: Option<Box<LookTaker>>,
@@ -64,8 +66,10 @@ impl Shared {
         self.table.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
     }
 
-    pub(crate) fn shower<'a>(&'a self, work: &'a Path) -> Shower<'a> {
-        Shower { project: &self.folders.project, objects: self.objects.folder(), work, links: &self.links }
+    pub(crate) fn giver<'a>(&'a self, work: &'a Path) -> Giver<'a> {
+        let (project, objects) = (&self.folders.project, self.objects.folder());
+        let pins = (!self.options.alone).then_some(self.pins.as_path());
+        Giver { project, objects, work, pins, originals: &self.originals, link_large: self.options.link_large }
     }
 
     /// The folder of the node that a job was given to, where that node is played with one.
@@ -121,6 +125,11 @@ impl Launcher {
             checkpoints: std::path::absolute(&folders.checkpoints)?,
         };
         std::fs::create_dir_all(&folders.attempts)?;
+        let pins = folders.attempts.join("pins");
+        if options.guard.is_some() && !options.alone {
+            // A driver that was killed may have left copies that never reached the disk whole.
+            sandbox::remove_tree(&pins);
+        }
         for folder in options.node_folders.values_mut() {
             *folder = std::path::absolute(&*folder)?;
         }
@@ -143,8 +152,9 @@ impl Launcher {
             open_files: raise_open_files(),
             programs: Mutex::default(),
             services: Services::default(),
-            sandboxes: Sandboxes::new(folders.attempts.clone()),
-            links: folders.attempts.join("links"),
+            sandboxes: Sandboxes::new(folders.attempts.clone(), options.alone && !options.arrived),
+            pins: pins.join(format!("{}-{instance:x}", std::process::id())),
+            originals: Originals::new(folders.objects.with_file_name("stat")),
             objects: Objects::open(&folders.objects, options.durable)?,
             records: Records::open(&folders.records, options.records.take())?,
             looks: options.looks.take(),
@@ -241,10 +251,10 @@ impl Launcher {
         }
         // The last reports left their sandboxes when nobody was there to tidy any more.
         while let Some(Work::Tidy(left)) = self.shared.queue.pop() {
-            self.shared.sandboxes.tidy(left);
+            tidy(&self.shared, left);
         }
         self.shared.sandboxes.close();
-        sandbox::remove_tree(&self.shared.links);
+        sandbox::remove_tree(&self.shared.pins);
         if !self.shared.options.inside {
             container::forget_use(&self.shared.folders.attempts);
         }
@@ -265,9 +275,14 @@ fn work(shared: &Shared, conclusions: &Sender<Conclusion>) {
         match work {
             Work::Prepare(spec) => prepare::prepare(shared, spec),
             Work::Finish(running) => finish::finish(shared, running, conclusions),
-            Work::Tidy(left) => shared.sandboxes.tidy(left),
+            Work::Tidy(left) => tidy(shared, left),
         }
     }
+}
+
+fn tidy(shared: &Shared, left: sandbox::Leftover) {
+    shared.giver(&left.folder.join("work")).release(&left.inputs);
+    shared.sandboxes.tidy(left);
 }
 
 /// Tells the drivers of one run apart: time and process number, as even as a hash makes them.

@@ -22,36 +22,48 @@ mod inputs;
 mod launcher;
 mod marker;
 mod objects;
+mod originals;
 pub mod pilot;
 mod prepare;
 mod process;
 mod queue;
+mod readonly;
 mod records;
+mod redact;
 mod refusal;
 mod sample;
 mod sandbox;
 mod script;
+mod shares;
 mod sharing;
+mod shown;
 mod signals;
 mod spawn;
+mod spoiled;
+mod stamps;
 mod table;
 mod told;
 mod watch;
 mod worker;
 
+pub use container::service::answers as service_answers;
 pub use environment::travels;
 pub use guard::{guard_main, kill_leftovers};
 pub use launcher::Launcher;
-pub use objects::Depot;
+pub use objects::{Depot, mode_of_object};
+pub use originals::READ_AT_REUSE;
+pub use redact::Redaction;
 pub use sandbox::remove_from_nodes;
 pub use script::{script_main, staging_secrets, uses_containers};
 pub use signals::StopSignals;
+pub use spoiled::Spoiled;
+pub use stamps::{Stamp, StatCache};
 pub use worker::{WorkerError, worker_main};
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
-use tulpar_core::ids::AttemptId;
+use tulpar_core::ids::{AttemptId, JobId};
 #[cfg(doc)]
 use tulpar_core::job::JobSpec;
 use tulpar_core::job::Report;
@@ -60,6 +72,11 @@ use tulpar_core::live::LiveLine;
 /// The folder of an attempt below the folder of all: `stdout`, `stderr` and the sandbox `work/`.
 pub fn attempt_folder(attempts: &std::path::Path, attempt: AttemptId) -> PathBuf {
     sandbox::folder_of(attempts, attempt)
+}
+
+/// The folder for the attempts of what a job runs that is more than a command.
+pub fn inside_folder(attempts: &std::path::Path, job: JobId) -> PathBuf {
+    attempts.join(sandbox::INSIDE).join((job.0 / 1000).to_string()).join(job.0.to_string())
 }
 
 /// Where things lie. Absolute, or relative to the current folder at the start.
@@ -100,6 +117,12 @@ pub struct Options {
     pub node_folders: BTreeMap<String, PathBuf>,
     /// What is recorded of reads and writes is moved here, for a log of all tasks; without, each task has its log.
     pub recordings: Option<PathBuf>,
+    /// It runs one attempt: no other one wants copies of inputs.
+    pub alone: bool,
+    /// Inputs were sent to this place for one attempt, which may change them.
+    pub arrived: bool,
+    /// Tasks may get a link to the user's own file where there is no room for a copy; without, they are refused.
+    pub link_large: bool,
     /// Outputs survive a power cut before they are reported. A worker goes without: whoever gets them makes them durable.
     pub durable: bool,
     /// Gets the records, each a line, before the end of its attempt is told; without, they go into the file.
@@ -128,6 +151,9 @@ impl Options {
             inside: false,
             node_folders: BTreeMap::new(),
             recordings: None,
+            alone: false,
+            arrived: false,
+            link_large: false,
             durable: true,
             records: None,
             looks: None,

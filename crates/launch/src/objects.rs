@@ -8,7 +8,7 @@ use crate::collect::{Found, Take};
 use crate::inputs::object_path;
 use rustix::fs::{Mode, OFlags};
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs::{self, File, Permissions};
+use std::fs::{self, File, Metadata, Permissions};
 use std::io;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
@@ -32,7 +32,12 @@ pub(crate) struct Objects {
 #[error("the output `{path}` could not be stored: {error}")]
 pub(crate) struct StoreError {
     path: String,
-    error: io::Error,
+    pub(crate) error: io::Error,
+}
+
+/// The same error for another attempt. The system's number says whether there is no room.
+fn again(error: &io::Error) -> io::Error {
+    error.raw_os_error().map_or_else(|| io::Error::new(error.kind(), error.to_string()), io::Error::from_raw_os_error)
 }
 
 impl Objects {
@@ -66,8 +71,8 @@ impl Objects {
             Take::Move => {}
         }
         // A result is never changed in place: its digest is its name.
-        let mode = if found.file.executable { 0o555 } else { 0o444 };
-        fs::set_permissions(&found.from, Permissions::from_mode(mode))
+        let private = is_private(&fs::metadata(&found.from)?);
+        fs::set_permissions(&found.from, Permissions::from_mode(mode_of_object(found.file.executable, private)))
     }
 
     fn copy(&self, found: &mut Found) -> io::Result<()> {
@@ -97,10 +102,14 @@ impl Objects {
             // Also of objects that are there: the attempt that made them may not have got as far as syncing.
             folders.insert(path.parent().expect("two levels").to_path_buf());
             match fs::metadata(&path) {
-                // Content that is there already stays; only the right to execute it may be new.
-                Ok(there) if there.len() == found.file.size => {
-                    if found.file.executable && there.mode() & 0o111 == 0 {
-                        let _ = fs::set_permissions(&path, Permissions::from_mode(0o555));
+                // Content that is there already stays; one that a disk or a person has damaged is replaced. The right to
+                // execute it may be new, and so may its privacy: content that one task keeps to its owner is the
+                // owner's wherever it comes from.
+                Ok(there) if there.len() == found.file.size && (found.take == Take::Leave || holds(&path, found)) => {
+                    let executable = found.file.executable || there.mode() & 0o111 != 0;
+                    let mode = mode_of_object(executable, is_private(&there) || found.is_private());
+                    if mode != there.mode() & 0o777 {
+                        let _ = fs::set_permissions(&path, Permissions::from_mode(mode));
                     }
                 }
                 _ => wanted.entry(found.file.digest).or_default().push((attempt, found)),
@@ -108,15 +117,13 @@ impl Objects {
         }
         let mut fail = |attempt: usize, found: &Found, error: &io::Error| {
             if results[attempt].is_ok() {
-                results[attempt] = Err(StoreError {
-                    path: found.file.path.clone(),
-                    error: io::Error::new(error.kind(), error.to_string()),
-                });
+                results[attempt] = Err(StoreError { path: found.file.path.clone(), error: again(error) });
             }
         };
         let together = self.durable && wanted.len() > FEW;
         let synced = if together { self.sync_all() } else { Ok(()) };
-        for (digest, candidates) in &wanted {
+        for (digest, candidates) in &mut wanted {
+            candidates.sort_by_key(|(_, found)| !found.is_private());
             let path = self.path(digest);
             let mut store = |from: &Path| -> io::Result<()> {
                 if self.durable && !together {
@@ -126,10 +133,10 @@ impl Objects {
                 Ok(())
             };
             let stored = match &synced {
-                Err(error) => Err(io::Error::new(error.kind(), error.to_string())),
+                Err(error) => Err(again(error)),
                 Ok(()) => {
                     let mut stored = Err(io::ErrorKind::NotFound.into());
-                    for (_, found) in candidates {
+                    for (_, found) in candidates.iter() {
                         stored = store(&found.from);
                         if stored.is_ok() {
                             break;
@@ -164,11 +171,35 @@ impl Objects {
         results
     }
 
+    /// The sandbox of a failed attempt still shows what was taken out of it.
+    pub(crate) fn show_again(&self, found: &[Found]) {
+        for found in found.iter().filter(|found| !found.from.starts_with(&self.folder) && !found.from.exists()) {
+            let _ = std::os::unix::fs::symlink(self.path(&found.file.digest), &found.from);
+        }
+    }
+
     fn sync_all(&self) -> io::Result<()> {
         let folder =
             rustix::fs::open(&self.folder, OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())?;
         Ok(rustix::fs::syncfs(folder)?)
     }
+}
+
+impl Found {
+    /// Nobody but its owner may read it.
+    fn is_private(&self) -> bool {
+        self.take == Take::Move && fs::metadata(&self.from).is_ok_and(|about| is_private(&about))
+    }
+}
+
+fn is_private(about: &Metadata) -> bool {
+    about.mode() & 0o077 == 0
+}
+
+/// The permissions of an object: it is never written to, and private if the file was.
+pub fn mode_of_object(executable: bool, private: bool) -> u32 {
+    let mode = if executable { 0o555 } else { 0o444 };
+    if private { mode & 0o700 } else { mode }
 }
 
 /// Takes in outputs that were made elsewhere and have been proven: read-only and durable, many attempts at once.
@@ -202,6 +233,11 @@ impl Depot {
         };
         staged.iter().map(&mut told).collect()
     }
+}
+
+/// Whether an object that is there has the content of its name. Reading it costs no more than hashing the new one did.
+fn holds(path: &Path, found: &Found) -> bool {
+    crate::collect::hash_file(path).is_ok_and(|(digest, _)| digest == found.file.digest)
 }
 
 /// Says whether the folder had to be made.
@@ -256,6 +292,48 @@ mod tests {
         objects.stage(&mut third).unwrap();
         assert!(objects.commit(&[&third]).iter().all(Result::is_ok));
         assert_eq!(mode(&same), 0o555);
+    }
+
+    #[test]
+    fn an_object_with_other_content_than_its_name_says_is_replaced() {
+        let folder = tempfile::tempdir().unwrap();
+        let objects = Objects::open(&folder.path().join("objects"), true).unwrap();
+        let object = objects.path(&Digest::of(b"same"));
+        fs::create_dir_all(object.parent().unwrap()).unwrap();
+        fs::write(&object, "s\u{1}me").unwrap();
+        fs::write(folder.path().join("a"), "same").unwrap();
+        let mut made = [found(&folder.path().join("a"), false, Take::Move)];
+        objects.stage(&mut made).unwrap();
+        assert!(objects.commit(&[&made]).iter().all(Result::is_ok));
+        assert_eq!(fs::read(&object).unwrap(), b"same");
+    }
+
+    #[test]
+    fn content_that_one_file_keeps_private_stays_private() {
+        let folder = tempfile::tempdir().unwrap();
+        let objects = Objects::open(&folder.path().join("objects"), true).unwrap();
+        let store = |files: &[(u32, bool)]| {
+            let files: Vec<[Found; 1]> = files
+                .iter()
+                .enumerate()
+                .map(|(number, (mode, executable))| {
+                    let path = folder.path().join(number.to_string());
+                    fs::write(&path, "same").unwrap();
+                    fs::set_permissions(&path, Permissions::from_mode(*mode)).unwrap();
+                    let mut found = [found(&path, *executable, Take::Move)];
+                    objects.stage(&mut found).unwrap();
+                    found
+                })
+                .collect();
+            let all: Vec<&[Found]> = files.iter().map(|found| &found[..]).collect();
+            assert!(objects.commit(&all).iter().all(Result::is_ok));
+            mode(&objects.path(&Digest::of(b"same")))
+        };
+        assert_eq!(store(&[(0o644, false)]), 0o444);
+        assert_eq!(store(&[(0o600, false)]), 0o400);
+        assert_eq!(store(&[(0o755, true)]), 0o500);
+        fs::remove_file(objects.path(&Digest::of(b"same"))).unwrap();
+        assert_eq!(store(&[(0o644, false), (0o600, false)]), 0o400);
     }
 
     #[test]

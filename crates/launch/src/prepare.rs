@@ -3,15 +3,16 @@
 use crate::checkpoint::Checkpoints;
 use crate::container::{self, Machine, Scene};
 use crate::environment::{self, Told, Variables};
-use crate::inputs::is_safe;
+use crate::inputs::{Given, is_safe};
 use crate::launcher::Shared;
 use crate::marker::{self, Marker};
 use crate::refusal::Refusal;
 use crate::sample::Samples;
 use crate::spawn::{self, Apart, Program, SpawnError};
 use crate::table::{Alarm, Running, Stage};
-use crate::{Notice, command, finish, process, sandbox, script, told};
+use crate::{Notice, command, finish, sandbox, script, told};
 use rustix::event::epoll;
+use std::collections::HashSet;
 use std::ffi::CString;
 use std::io;
 use std::os::fd::AsRawFd;
@@ -19,10 +20,9 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant, SystemTime};
 use tulpar_core::ids::JobId;
-use tulpar_core::job::{CommandLine, Ending, JobSpec, OutputSpec, Usage};
+use tulpar_core::job::{CommandLine, JobSpec, Usage};
+use tulpar_core::rooms::rooms;
 use tulpar_core::units::Timestamp;
-use tulpar_core::workflow::OutputKind;
-use tulpar_core::workflow::template::output_directory;
 
 pub(crate) fn now() -> Timestamp {
     Timestamp(SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).map_or(0, |now| now.as_micros() as u64))
@@ -43,7 +43,7 @@ pub(crate) fn prepare(shared: &Shared, spec: Box<JobSpec>) {
         Err((spec, refusal)) => {
             // Nothing ran there, so there is nothing to look at.
             sandbox::remove_attempt(&sandbox::folder_of(&shared.folders.attempts, spec.attempt));
-            finish::report_unstarted(shared, &spec, Ending::Refused(refusal.to_string()));
+            finish::report_unstarted(shared, &spec, refusal.ending());
         }
     }
 }
@@ -102,8 +102,9 @@ fn start(shared: &Shared, spec: Box<JobSpec>, serial: u32) -> Result<Running, Re
             capture: started.capture,
             io: None,
             remove_container: started.remove_container,
-            input_files: started.shown.0,
-            input_bytes: started.shown.1,
+            input_files: started.given.files,
+            input_bytes: started.given.bytes,
+            inputs_seen: started.given.seen,
             pid: started.child.pid,
             pidfd: started.child.pidfd,
             clock: started.clock,
@@ -113,13 +114,13 @@ fn start(shared: &Shared, spec: Box<JobSpec>, serial: u32) -> Result<Running, Re
             left: None,
             wall: Duration::ZERO,
             out_of_memory: false,
-            own_peak: process::own_peak(),
             seen: false,
             usage: Usage::default(),
             strays: 0,
             samples: Samples::default(),
             hearing: Default::default(),
             told: None,
+            left_out: Vec::new(),
             spec,
         }),
         Err(refusal) => Err((spec, refusal)),
@@ -132,7 +133,7 @@ struct Started {
     secrets: Vec<String>,
     capture: Option<crate::capture::Capture>,
     remove_container: Option<Vec<String>>,
-    shown: (u64, u64),
+    given: Given,
     child: spawn::Child,
     clock: Instant,
     at: Timestamp,
@@ -150,17 +151,21 @@ fn try_start(shared: &Shared, spec: &JobSpec, serial: u32) -> Result<Started, Re
     }
     let node = shared.node_folder(spec);
     let sandbox = shared.sandboxes.make(spec.attempt, node).map_err(Refusal::sandbox("making its folder"))?;
-    let work = sandbox.folder.join("work");
-    if let Some(checkpoints) = &checkpoints {
-        checkpoints.restore(&work).map_err(Refusal::Checkpoint)?;
+    if !spec.secrets.is_empty() {
+        sandbox.streams.make_private().map_err(Refusal::sandbox("making its folder"))?;
     }
-    let shown = if spec.script.is_some() {
+    let work = sandbox.folder.join("work");
+    let restored = match &checkpoints {
+        Some(checkpoints) => checkpoints.restore(&work).map_err(Refusal::Checkpoint)?,
+        None => HashSet::new(),
+    };
+    let given = if spec.script.is_some() {
         write_script(shared, spec, &work)?;
-        (0, 0)
+        Given::default()
     } else {
-        let shown = shared.shower(&work).show(&spec.inputs)?;
-        make_room(&work, &spec.outputs)?;
-        shown
+        let given = shared.giver(&work).give(&spec.inputs, &restored)?;
+        make_room(&work, spec)?;
+        given
     };
     let mut command = Command { shared, spec, work: &work, variables, prefix: Vec::new(), remove_container: None };
     command.enter_environments()?;
@@ -189,12 +194,12 @@ fn try_start(shared: &Shared, spec: &JobSpec, serial: u32) -> Result<Started, Re
     };
     let remove_container = command.remove_container.take();
     let streams = shared.sandboxes.hold(sandbox.streams);
-    Ok(Started { folder: sandbox.folder, streams, secrets, capture, remove_container, shown, child, clock, at })
+    Ok(Started { folder: sandbox.folder, streams, secrets, capture, remove_container, given, child, clock, at })
 }
 
 /// The folder for the attempts of what a job runs that is more than a command.
 pub(crate) fn inside(shared: &Shared, job: JobId) -> PathBuf {
-    shared.folders.attempts.join(sandbox::INSIDE).join((job.0 / 1000).to_string()).join(job.0.to_string())
+    crate::inside_folder(&shared.folders.attempts, job)
 }
 
 /// A job that is more than a command becomes a process of this very program, which finds all it needs in its folder.
@@ -208,20 +213,14 @@ fn write_script(shared: &Shared, spec: &JobSpec, work: &Path) -> Result<(), Refu
         node: shared.node_folder(spec).map(Path::to_owned),
         run: shared.options.run.clone(),
         keep: shared.options.keep_sandboxes.into(),
+        link_large: shared.options.link_large,
     };
     script::write(work, &told).map_err(Refusal::sandbox("writing its script"))
 }
 
-/// The folders that outputs go into are there before the task is, as `> clean/part-1.csv` expects.
-fn make_room(work: &Path, outputs: &[OutputSpec]) -> Result<(), Refusal> {
-    for output in outputs {
-        let folder = match output.kind {
-            OutputKind::Directory => output.path.as_str(),
-            OutputKind::File | OutputKind::Pattern => output_directory(&output.path),
-        };
-        if folder != "." && is_safe(folder) {
-            std::fs::create_dir_all(work.join(folder)).map_err(Refusal::sandbox("making room for outputs"))?;
-        }
+fn make_room(work: &Path, spec: &JobSpec) -> Result<(), Refusal> {
+    for folder in rooms(&spec.outputs, &spec.command).into_iter().filter(|folder| is_safe(folder)) {
+        std::fs::create_dir_all(work.join(folder)).map_err(Refusal::sandbox("making room for outputs"))?;
     }
     Ok(())
 }
@@ -238,10 +237,9 @@ fn variables(
 ) -> Result<Variables, Refusal> {
     let told = Told { run: &shared.options.run, marker, checkpoints };
     let mut variables = environment::variables(&shared.outside, spec, &told, &*shared.options.secrets)?;
-    if !spec.objectives.is_empty() {
+    if spec.script.is_none() {
         variables.insert(told::VARIABLE.into(), told::FILE.into());
-    }
-    if spec.script.is_some() {
+    } else {
         // They end with the script: what it runs sees a clean set again.
         for name in script::staging_names() {
             if let Some(value) = (shared.options.secrets)(name) {
@@ -404,6 +402,6 @@ fn refusal(program: &str, error: SpawnError) -> Refusal {
             Some(libc::E2BIG) => Refusal::TooLong,
             _ => Refusal::NotRunnable { program: program.into(), error },
         },
-        error => Refusal::Start { program: program.into(), error: error.to_string() },
+        error => Refusal::Start { program: program.into(), error },
     }
 }

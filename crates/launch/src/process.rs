@@ -3,9 +3,11 @@
 //! Knows pids only. Every number of a process that cannot be read (it is gone, it is another user's)
 //! is an error or zero, never a guess.
 
+use std::collections::HashMap;
 use std::fs::File;
 use std::io::{self, Read};
 use std::os::fd::{AsRawFd, OwnedFd};
+use std::sync::atomic::{AtomicU64, Ordering};
 use tulpar_core::job::Usage;
 
 /// Reads a file of `/proc/PID/` into `buffer`, which is cleared first.
@@ -94,11 +96,25 @@ pub(crate) struct Io {
 }
 
 impl Io {
-    pub(crate) fn of(pid: i32, buffer: &mut Vec<u8>) -> Io {
-        if read(pid, "io", buffer).is_err() {
-            return Io::default();
+    /// `None`: the kernel does not say. It may refuse an ordinary user the counters of a zombie of his own.
+    pub(crate) fn of(pid: i32, buffer: &mut Vec<u8>) -> Option<Io> {
+        read(pid, "io", buffer).ok()?;
+        Some(Io::parse(buffer))
+    }
+
+    fn map(self, other: Io, each: impl Fn(u64, u64) -> u64) -> Io {
+        Io {
+            read_bytes: each(self.read_bytes, other.read_bytes),
+            write_bytes: each(self.write_bytes, other.write_bytes),
+            read_calls: each(self.read_calls, other.read_calls),
+            write_calls: each(self.write_calls, other.write_calls),
+            device_read_bytes: each(self.device_read_bytes, other.device_read_bytes),
+            device_write_bytes: each(self.device_write_bytes, other.device_write_bytes),
         }
-        Io::parse(buffer)
+    }
+
+    fn without(self, other: Io) -> Io {
+        self.map(other, u64::saturating_sub)
     }
 
     fn parse(text: &[u8]) -> Io {
@@ -122,6 +138,48 @@ impl Io {
     }
 }
 
+/// The bytes that this process has read and written, with the children that it has waited for: the counters of a child become its
+/// parent's when it is reaped, so the difference is the child's.
+struct Inherited {
+    whole: Io,
+    /// Of other threads of this process, which go on meanwhile.
+    others: HashMap<i32, Io>,
+    /// The bytes that reading the counters has added since.
+    asking: Io,
+}
+
+impl Inherited {
+    fn before(buffer: &mut Vec<u8>) -> Option<Self> {
+        let others = Self::others(buffer);
+        let whole = Io::of(std::process::id() as i32, buffer)?;
+        let asking = Io { read_bytes: buffer.len() as u64, read_calls: 1, ..Io::default() };
+        Some(Self { whole, others, asking })
+    }
+
+    /// The bytes that other processes added: a lower bound while other threads are busy.
+    fn since(self, buffer: &mut Vec<u8>) -> Option<Io> {
+        let whole = Io::of(std::process::id() as i32, buffer)?;
+        let mut added = whole.without(self.whole).without(self.asking);
+        for (thread, io) in Self::others(buffer) {
+            added = added.without(io.without(self.others.get(&thread).copied().unwrap_or_default()));
+        }
+        Some(added)
+    }
+
+    fn others(buffer: &mut Vec<u8>) -> HashMap<i32, Io> {
+        // SAFETY: no pointers.
+        let own = unsafe { libc::syscall(libc::SYS_gettid) } as i32;
+        let Ok(threads) = std::fs::read_dir("/proc/self/task") else { return HashMap::new() };
+        let threads = threads.flatten().filter_map(|entry| entry.file_name().to_str()?.parse::<i32>().ok());
+        let process = std::process::id() as i32;
+        let io = |thread: i32| {
+            read(process, &format!("task/{thread}/io"), buffer).ok()?;
+            Some((thread, Io::parse(buffer)))
+        };
+        threads.filter(|thread| *thread != own).filter_map(io).collect()
+    }
+}
+
 /// How a process left.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Left {
@@ -129,19 +187,25 @@ pub(crate) enum Left {
     Signal(i32),
 }
 
-/// The most memory that this process ever had. A child that shares it until it executes its program starts
-/// with this as its own peak, so a smaller figure says nothing about the child.
-pub(crate) fn own_peak() -> u64 {
-    // SAFETY: plain data for the kernel to fill in.
-    let mut used: libc::rusage = unsafe { std::mem::zeroed() };
-    // SAFETY: the pointer is to a living local.
-    unsafe { libc::getrusage(libc::RUSAGE_SELF, &mut used) };
-    used.ru_maxrss.max(0) as u64 * 1024
+/// Whether a child's peak says something about the child: a child shares this process's memory until it executes its
+/// program, and starts with our peak as its own. The kernel's figure for us may be our parent's in the same way, so that
+/// only `VmHWM` is ours; it is read when a peak is above all that was read before.
+pub(crate) fn is_above_our_peak(peak: u64) -> bool {
+    static KNOWN: AtomicU64 = AtomicU64::new(0);
+    if peak <= KNOWN.load(Ordering::Relaxed) {
+        return false;
+    }
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap_or_default();
+    let kilobytes: u64 = line.trim().trim_end_matches("kB").trim().parse().unwrap_or(u64::MAX / 1024);
+    let ours = KNOWN.fetch_max(kilobytes * 1024, Ordering::Relaxed).max(kilobytes * 1024);
+    peak > ours
 }
 
 /// Measures a zombie child of ours and lets it go. The order matters: its `io` is gone with it.
 pub(crate) fn reap(pid: i32, buffer: &mut Vec<u8>) -> io::Result<(Left, Usage)> {
     let io = Io::of(pid, buffer);
+    let before = if io.is_none() { Inherited::before(buffer) } else { None };
     let mut status = 0;
     // SAFETY: plain data for the kernel to fill in.
     let mut used: libc::rusage = unsafe { std::mem::zeroed() };
@@ -152,6 +216,7 @@ pub(crate) fn reap(pid: i32, buffer: &mut Vec<u8>) -> io::Result<(Left, Usage)> 
             return Err(error);
         }
     }
+    let io = io.or_else(|| before?.since(buffer)).unwrap_or_default();
     let left = if libc::WIFSIGNALED(status) {
         Left::Signal(libc::WTERMSIG(status))
     } else {

@@ -1,6 +1,8 @@
 //! Why an attempt never started, in words for the person who wrote the workflow.
 
+use crate::spawn::SpawnError;
 use std::io;
+use tulpar_core::job::Ending;
 
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Refusal {
@@ -8,6 +10,16 @@ pub(crate) enum Refusal {
     UnsafePath(String),
     #[error("the input `{path}` is missing: there is no file {from}. Put it back, or run again what makes it")]
     MissingInput { path: String, from: String },
+    #[error("the input `{0}` is missing: its content is not in the cache any more. `tulpar run` makes it again")]
+    Gone(String),
+    #[error(
+        "the task would get a link to your own file `{path}` ({mib:.1} MiB), because {why}. Free some space, or allow links with `--link-large`: then the task must not write to that file"
+    )]
+    NoCopy { path: String, mib: f64, why: &'static str },
+    #[error("`{0}` changed since the run began")]
+    Changed(String),
+    #[error("the stored content of the input `{0}` was damaged, and is removed: `tulpar run` makes it again")]
+    Damaged(String),
     #[error("two inputs claim the path `{0}` in the sandbox: give one of them another name")]
     SamePath(String),
     #[error("the input `{0}` lies below another input that is a single file or folder: give one of them another path")]
@@ -33,7 +45,7 @@ pub(crate) enum Refusal {
     )]
     NotRunnable { program: String, error: io::Error },
     #[error("`{program}` could not be started: {error}")]
-    Start { program: String, error: String },
+    Start { program: String, error: SpawnError },
     #[error("the secret `{0}` has no value here: set it in the environment of Tulpar, or in its secrets file")]
     NoSecret(String),
     #[error("there is no Python environment in `{0}`: make it (python3 -m venv), or correct `venv:`")]
@@ -58,7 +70,26 @@ pub(crate) enum Refusal {
     Checkpoint(io::Error),
 }
 
+/// A place that has no room now may have some later; nothing is wrong with the task.
+pub(crate) fn ending(words: String, error: Option<&io::Error>) -> Ending {
+    const ROOM: [i32; 6] = [libc::EMFILE, libc::ENFILE, libc::ENOSPC, libc::EDQUOT, libc::ENOMEM, libc::EAGAIN];
+    match error.and_then(io::Error::raw_os_error) {
+        Some(code) if ROOM.contains(&code) => Ending::NoRoom(words),
+        _ => Ending::Refused(words),
+    }
+}
+
 impl Refusal {
+    pub(crate) fn ending(&self) -> Ending {
+        let error = match self {
+            Refusal::Changed(path) => return Ending::InputsChanged(vec![path.clone()]),
+            Refusal::Sandbox { error, .. } | Refusal::Checkpoint(error) => Some(error),
+            Refusal::Start { error, .. } => Some(error.cause()),
+            _ => None,
+        };
+        ending(self.to_string(), error)
+    }
+
     pub(crate) fn sandbox(what: impl Into<String>) -> impl FnOnce(io::Error) -> Refusal {
         let what = what.into();
         move |error| Refusal::Sandbox { what, error }

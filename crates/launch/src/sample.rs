@@ -21,7 +21,8 @@ pub(crate) struct Samples {
     /// Only every so many passes are kept, as a power of two.
     thinned: u32,
     passes: u32,
-    pub(crate) peak_rss: u64,
+    peak_rss: u64,
+    memory_looks: u32,
     peak_gpu_memory: u64,
     gpu_percent_sum: u64,
     gpu_samples: u64,
@@ -29,11 +30,28 @@ pub(crate) struct Samples {
     tell_at: u64,
 }
 
+/// So many looks at memory hardly miss the peak.
+const ENOUGH_LOOKS: u32 = 10;
+
 /// Told no more often than this part of its age: what has run for hours changes slowly.
 const TELL_SHARE: u64 = 512;
 const TELL_AT_LEAST_EVERY: u64 = 60_000;
 
 impl Samples {
+    fn saw_memory(&mut self, held: u64) {
+        self.peak_rss = self.peak_rss.max(held);
+        self.memory_looks = self.memory_looks.saturating_add(1);
+    }
+
+    /// The peak of the attempt, 0 where it is not known. The kernel's figure, 0 where it says nothing, is of one process and
+    /// exact; looks see all processes. A few looks, of a short attempt, may all have missed it.
+    pub(crate) fn peak_memory(&self, of_the_kernel: u64) -> u64 {
+        match of_the_kernel {
+            0 if self.memory_looks < ENOUGH_LOOKS => 0,
+            _ => of_the_kernel.max(self.peak_rss),
+        }
+    }
+
     fn push(&mut self, sample: Sample) {
         if let Some(percent) = sample.gpu_percent {
             self.gpu_percent_sum += u64::from(percent);
@@ -112,7 +130,7 @@ pub(crate) fn pass(watch: &mut Watch<'_>, sampling: bool, over: &mut Vec<Running
     if sampling {
         for tree in trees.values_mut() {
             for pid in &tree.pids {
-                let io = Io::of(*pid, &mut watch.buffer);
+                let io = Io::of(*pid, &mut watch.buffer).unwrap_or_default();
                 tree.io.read_bytes += io.read_bytes;
                 tree.io.write_bytes += io.write_bytes;
             }
@@ -127,7 +145,7 @@ pub(crate) fn pass(watch: &mut Watch<'_>, sampling: bool, over: &mut Vec<Running
             let Some(running) = table.running.get_mut(serial) else { continue };
             let newly_seen = !std::mem::replace(&mut running.seen, true);
             if tree.known {
-                running.samples.peak_rss = running.samples.peak_rss.max(tree.held);
+                running.samples.saw_memory(tree.held);
             }
             let limit = running.spec.limits.memory.0;
             if limit > 0 && !running.killed {
@@ -297,6 +315,20 @@ mod tests {
         assert_eq!(told.iter().filter(|ms| **ms <= 512_000).count(), 512);
         assert!(told.len() < 3500, "{} in a day", told.len());
         assert!(told.windows(2).all(|pair| pair[1] - pair[0] <= 61_000));
+    }
+
+    #[test]
+    fn few_early_looks_are_no_peak_of_memory() {
+        let mut samples = Samples::default();
+        assert_eq!(samples.peak_memory(0), 0);
+        samples.saw_memory(3_000_000);
+        for _ in 2..ENOUGH_LOOKS {
+            samples.saw_memory(2_000_000);
+        }
+        assert_eq!(samples.peak_memory(0), 0);
+        assert_eq!(samples.peak_memory(40_000_000), 40_000_000);
+        samples.saw_memory(2_000_000);
+        assert_eq!(samples.peak_memory(0), 3_000_000);
     }
 
     #[test]

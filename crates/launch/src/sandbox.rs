@@ -9,12 +9,12 @@
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, ErrorKind};
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt, symlink};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use tulpar_core::ids::{AttemptId, Digest};
-use tulpar_core::job::IoRecord;
+use tulpar_core::job::{InputFiles, IoRecord};
 
 /// More would only be found by a burst that ended long ago.
 const SPARE: usize = 64;
@@ -25,6 +25,8 @@ pub(crate) struct Sandboxes {
     folder: PathBuf,
     spare: Mutex<Vec<Spare>>,
     held: AtomicUsize,
+    /// An attempt may be started again by the queue of a site, in the folder that all see: what it wrote before stays.
+    again: bool,
 }
 
 struct Spare {
@@ -43,6 +45,13 @@ impl Streams {
     fn open(folder: &Path) -> io::Result<Self> {
         let open = |name: &str| OpenOptions::new().append(true).create(true).mode(0o644).open(folder.join(name));
         Ok(Self { stdout: open("stdout")?, stderr: open("stderr")? })
+    }
+
+    /// For a task that knows a secret and may print it. Files that stay empty may serve others so.
+    pub(crate) fn make_private(&self) -> io::Result<()> {
+        let private = fs::Permissions::from_mode(0o600);
+        self.stdout.set_permissions(private.clone())?;
+        self.stderr.set_permissions(private)
     }
 
     /// Nothing was written to them, and they have not been removed.
@@ -64,6 +73,8 @@ pub(crate) struct Leftover {
     pub(crate) keep_work: bool,
     /// Its reads and writes were recorded.
     pub(crate) recorded: bool,
+    /// Its inputs, if nobody keeps its names of them.
+    pub(crate) inputs: Vec<InputFiles>,
 }
 
 /// Below it are the attempts of what a job runs that is more than a command.
@@ -74,8 +85,8 @@ pub(crate) fn folder_of(attempts: &Path, attempt: AttemptId) -> PathBuf {
 }
 
 impl Sandboxes {
-    pub(crate) fn new(folder: PathBuf) -> Self {
-        Self { folder, spare: Mutex::new(Vec::new()), held: AtomicUsize::new(0) }
+    pub(crate) fn new(folder: PathBuf, again: bool) -> Self {
+        Self { folder, spare: Mutex::new(Vec::new()), held: AtomicUsize::new(0), again }
     }
 
     /// A folder that exists already is a crashed driver's: the caller takes what it needs out of it first. `node` is the folder
@@ -106,6 +117,11 @@ impl Sandboxes {
                 }
                 Err(error) if matches!(error.kind(), ErrorKind::AlreadyExists | ErrorKind::DirectoryNotEmpty) => {
                     self.keep_spare(spare);
+                    if self.again {
+                        remove_tree(&folder.join("work"));
+                        fs::create_dir_all(folder.join("work"))?;
+                        break None;
+                    }
                     fs::remove_dir_all(&folder)?;
                 }
                 Err(error) => return Err(error),
@@ -145,7 +161,7 @@ impl Sandboxes {
 
     /// Removes what nobody needs of an ended attempt.
     pub(crate) fn tidy(&self, left: Leftover) {
-        let Leftover { folder, streams, keep_work, recorded } = left;
+        let Leftover { folder, streams, keep_work, recorded, inputs: _ } = left;
         if streams.is_some() {
             self.held.fetch_sub(1, Ordering::Relaxed);
         }
@@ -249,7 +265,6 @@ pub(crate) fn remove_tree(folder: &Path) {
     }
     let mut folders = vec![folder.to_path_buf()];
     while let Some(folder) = folders.pop() {
-        use std::os::unix::fs::PermissionsExt;
         let _ = fs::set_permissions(&folder, fs::Permissions::from_mode(0o700));
         let Ok(entries) = fs::read_dir(&folder) else { continue };
         folders.extend(
@@ -292,13 +307,13 @@ mod tests {
     const SECOND: AttemptId = AttemptId { job: JobId(2001), n: 3 };
 
     fn left(folder: &Path, keep_work: bool) -> Leftover {
-        Leftover { folder: folder.to_owned(), streams: None, keep_work, recorded: false }
+        Leftover { folder: folder.to_owned(), streams: None, keep_work, recorded: false, inputs: Vec::new() }
     }
 
     #[test]
     fn streams_that_were_removed_or_put_there_anew_are_opened_again() {
         let folder = tempfile::tempdir().unwrap();
-        let sandboxes = Sandboxes::new(folder.path().to_path_buf());
+        let sandboxes = Sandboxes::new(folder.path().to_path_buf(), false);
         let Sandbox { folder: first, streams } = sandboxes.make(FIRST, None).unwrap();
         fs::remove_file(first.join("stdout")).unwrap();
         fs::write(first.join("stdout"), "").unwrap();
@@ -309,9 +324,25 @@ mod tests {
     }
 
     #[test]
+    fn an_attempt_that_a_queue_starts_again_goes_on_behind_what_it_wrote() {
+        let folder = tempfile::tempdir().unwrap();
+        for (again, expected) in [(false, "two"), (true, "onetwo")] {
+            let project = folder.path().join(expected);
+            for word in ["one", "two"] {
+                let Sandbox { folder, mut streams } = Sandboxes::new(project.clone(), again).make(FIRST, None).unwrap();
+                assert!(is_empty(&folder.join("work")));
+                fs::write(folder.join("work/x"), word).unwrap();
+                io::Write::write_all(&mut streams.stdout, word.as_bytes()).unwrap();
+            }
+            let stdout = folder_of(&project, FIRST).join("stdout");
+            assert_eq!(fs::read_to_string(stdout).unwrap(), expected);
+        }
+    }
+
+    #[test]
     fn an_untouched_folder_is_renamed_for_the_next_attempt_and_gone_at_the_end() {
         let folder = tempfile::tempdir().unwrap();
-        let sandboxes = Sandboxes::new(folder.path().to_path_buf());
+        let sandboxes = Sandboxes::new(folder.path().to_path_buf(), false);
         let Sandbox { folder: first, streams } = sandboxes.make(FIRST, None).unwrap();
         assert!(first.ends_with("1/1234.1"));
         sandboxes.tidy(Leftover { streams: sandboxes.hold(streams), ..left(&first, false) });
@@ -328,7 +359,7 @@ mod tests {
     #[test]
     fn what_a_task_said_or_left_is_kept_or_removed_as_asked() {
         let folder = tempfile::tempdir().unwrap();
-        let sandboxes = Sandboxes::new(folder.path().to_path_buf());
+        let sandboxes = Sandboxes::new(folder.path().to_path_buf(), false);
         let kept = sandboxes.make(FIRST, None).unwrap().folder;
         fs::write(kept.join("work/x"), "x").unwrap();
         sandboxes.tidy(left(&kept, true));
@@ -343,7 +374,7 @@ mod tests {
     #[test]
     fn an_attempt_on_a_node_is_there_while_it_runs_and_what_is_kept_comes_home() {
         let folder = tempfile::tempdir().unwrap();
-        let sandboxes = Sandboxes::new(folder.path().join("attempts"));
+        let sandboxes = Sandboxes::new(folder.path().join("attempts"), false);
         let node = folder.path().join("nodes/a");
         let on_the_node = || fs::read_dir(&node).unwrap().count();
         let kept = sandboxes.make(FIRST, Some(&node)).unwrap().folder;
@@ -368,12 +399,12 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let attempts = folder.path().join("attempts");
         let [node, other, data] = ["a", "b", "data"].map(|name| folder.path().join(name));
-        let here = Sandboxes::new(attempts.clone());
+        let here = Sandboxes::new(attempts.clone(), false);
         here.make(FIRST, Some(&node)).unwrap();
         // The attempt that is made again may be on another node, and is only there.
         here.make(FIRST, Some(&other)).unwrap();
         assert_eq!([&node, &other].map(|node| fs::read_dir(node).unwrap().count()), [0, 1]);
-        Sandboxes::new(attempts.join(INSIDE).join("0/7")).make(SECOND, Some(&node)).unwrap();
+        Sandboxes::new(attempts.join(INSIDE).join("0/7"), false).make(SECOND, Some(&node)).unwrap();
         fs::create_dir_all(data.join("x-1.1")).unwrap();
         for link in ["links/1.1", "1/picture"] {
             fs::create_dir_all(attempts.join(link).parent().unwrap()).unwrap();

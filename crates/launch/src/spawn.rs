@@ -53,6 +53,14 @@ pub(crate) enum SpawnError {
     Execute(io::Error),
 }
 
+impl SpawnError {
+    pub(crate) fn cause(&self) -> &io::Error {
+        match self {
+            Self::Clone(error) | Self::Folder(error) | Self::Streams(error) | Self::Execute(error) => error,
+        }
+    }
+}
+
 #[derive(Clone, Copy)]
 #[repr(i32)]
 enum Step {

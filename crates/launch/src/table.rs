@@ -31,6 +31,8 @@ pub(crate) struct Running {
     pub(crate) remove_container: Option<Vec<String>>,
     pub(crate) input_files: u64,
     pub(crate) input_bytes: u64,
+    /// Its inputs as they were when it started.
+    pub(crate) inputs_seen: Vec<crate::shares::Look>,
     pub(crate) pid: i32,
     pub(crate) pidfd: OwnedFd,
     pub(crate) clock: Instant,
@@ -44,8 +46,6 @@ pub(crate) struct Running {
     pub(crate) wall: Duration,
     /// The kernel killed it for lack of memory.
     pub(crate) out_of_memory: bool,
-    /// Our own peak when it started, see `process::own_peak`.
-    pub(crate) own_peak: u64,
     /// A pass over the processes has seen it.
     pub(crate) seen: bool,
     /// Of all processes that are over.
@@ -57,6 +57,8 @@ pub(crate) struct Running {
     pub(crate) hearing: crate::told::Hearing,
     /// What it said as a trial, once it has ended well.
     pub(crate) told: Option<Box<Told>>,
+    /// What lay in its output folders and cannot be kept.
+    pub(crate) left_out: Vec<String>,
 }
 
 /// A living process of an attempt whose own parent is gone.

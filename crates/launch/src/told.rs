@@ -23,6 +23,8 @@ pub(crate) const FILE: &str = "tulpar-report.jsonl";
 const STEPS: [&str; 4] = ["step", "epoch", "iteration", "global_step"];
 /// More would be a slip of the program, and is kept by every journal.
 const MOST_STEPS: usize = 10_000;
+/// Names of metrics of one task.
+const MOST_METRICS: usize = 100;
 /// A line that is longer is no number.
 const LONGEST: usize = 1 << 16;
 
@@ -87,6 +89,27 @@ pub(crate) fn read(ears: &Ears, objectives: &[String]) -> Result<Told, Vec<Lack>
     };
     let lacks: Vec<Lack> = objectives.iter().filter_map(lack).collect();
     if lacks.is_empty() { Ok(told) } else { Err(lacks) }
+}
+
+/// The metrics that a task reported which is no trial: numbers in the file, by name, the last of each. What it prints is
+/// not for us.
+pub(crate) fn metrics(work: &Path) -> BTreeMap<String, f64> {
+    let mut values = BTreeMap::new();
+    let Ok(file) = File::open(work.join(FILE)) else { return values };
+    let mut lines = BufReader::new(file);
+    let mut line = Vec::new();
+    while matches!(lines.read_until(b'\n', &mut line), Ok(1..)) {
+        for (name, value) in numbers(&line).into_iter().flatten() {
+            let known = values.contains_key(&name) || values.len() < MOST_METRICS;
+            if let Some(value) = number(&value).filter(|_| known && !STEPS.contains(&name.as_str())) {
+                values.insert(name, value);
+            }
+        }
+        line.clear();
+    }
+    // A journal can hold no others.
+    values.retain(|_, value| value.is_finite());
+    values
 }
 
 fn listen(mut lines: impl BufRead, objectives: &[String], told: &mut Told, steps: &mut BTreeMap<u64, f64>) {

@@ -143,7 +143,7 @@ impl Watch<'_> {
         running.wall = running.clock.elapsed();
         let left = match process::reap(running.pid, &mut self.buffer) {
             Ok((left, mut usage)) => {
-                if usage.peak_rss <= running.own_peak {
+                if !process::is_above_our_peak(usage.peak_rss) {
                     usage.peak_rss = 0;
                 }
                 process::add(&mut running.usage, &usage);

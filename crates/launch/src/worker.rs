@@ -73,6 +73,12 @@ pub fn worker_main(folder: &Path) -> Result<i32, WorkerError> {
                 checkpoints: out.join(parcel::CHECKPOINTS),
             };
             unpack(&folder, &parcel, &packed, &folders.objects).map_err(failed("unpacking inputs"))?;
+            let changed = changed(&parcel, &folders.objects);
+            if !changed.is_empty() {
+                let report = Report::unstarted(Ending::InputsChanged(changed), crate::prepare::now());
+                write_report(&out, &report)?;
+                return Ok(0);
+            }
             folders
         }
     };
@@ -101,9 +107,25 @@ pub fn worker_main(folder: &Path) -> Result<i32, WorkerError> {
     if parcel.shared.is_none() && !pushed {
         bring(&report, &folders, &out).map_err(failed("collecting what comes back"))?;
     }
-    let text = serde_json::to_vec(&report).expect("a report is plain data");
-    write_whole(&out.join(parcel::REPORT), &text).map_err(failed("writing the report"))?;
+    write_report(&out, &report)?;
     Ok(0)
+}
+
+fn write_report(out: &Path, report: &Report) -> Result<(), WorkerError> {
+    let text = serde_json::to_vec(report).expect("a report is plain data");
+    write_whole(&out.join(parcel::REPORT), &text).map_err(failed("writing the report"))
+}
+
+/// The inputs that hold other content than the one they were sent for: a file was edited after the run was planned.
+fn changed(parcel: &Parcel, objects: &Path) -> Vec<String> {
+    let files = parcel.spec.inputs.iter().flat_map(|input| input.files.iter());
+    let own = files.filter(|file| file.source == Source::Object);
+    let by_digest: BTreeMap<Digest, &str> = own.map(|file| (file.digest, file.path.as_str())).collect();
+    let arrived = by_digest.into_iter().filter_map(|(digest, path)| {
+        let (found, _) = crate::collect::hash_file(&objects.join(object_path(&digest))).ok()?;
+        (found != digest).then(|| path.to_owned())
+    });
+    arrived.collect()
 }
 
 /// A part of the parcel that arrived in the folder.
@@ -174,6 +196,8 @@ fn run(parcel: &Parcel, folder: &Path, folders: &Folders, out: &Path, stop: Stop
     // What comes back is taken out of the sandbox, which goes with the node; a shared one stays and fills the disk.
     options.keep_sandboxes = if parcel.shared.is_some() { Keep::Failed } else { Keep::Always };
     options.around = around;
+    options.alone = true;
+    options.arrived = parcel.shared.is_none();
     options.secrets = Box::new(move |name| secrets.get(name).cloned().or_else(|| std::env::var(name).ok()));
     let (asking, questions) = crossbeam_channel::unbounded();
     // Only trials are ever asked, and only those that can go on later.
@@ -239,7 +263,7 @@ fn on_all_nodes(spec: &mut tulpar_core::job::JobSpec) -> Vec<String> {
     if spec.script.is_some() || std::env::var_os("SLURM_JOB_ID").is_none() {
         return Vec::new();
     }
-    let words = tulpar_core::slurm::script::gang(request);
+    let words = tulpar_core::gang::gang(request);
     let of_slurm =
         std::env::vars_os().filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)));
     let mut told: Vec<(String, String)> = of_slurm.filter(|(name, _)| name.starts_with("SLURM")).collect();

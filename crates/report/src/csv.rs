@@ -13,7 +13,11 @@ pub struct CsvFile {
 
 /// Lines of cells, quoted where they have to be.
 #[derive(Default)]
-pub(crate) struct Csv(String);
+pub(crate) struct Csv {
+    text: String,
+    /// The simulated runs, where the first cell of a line is a run and one of them was simulated.
+    simulated: Vec<String>,
+}
 
 impl Csv {
     pub(crate) fn with(header: impl IntoIterator<Item = String>) -> Self {
@@ -22,28 +26,43 @@ impl Csv {
         csv
     }
 
+    /// A table whose first column is the run. Where one was simulated, the last column says which.
+    pub(crate) fn of_runs(document: &Document, header: impl IntoIterator<Item = String>) -> Self {
+        let simulated = document.runs.iter().filter(|run| run.facts.simulated);
+        let simulated: Vec<String> = simulated.map(|run| run.facts.run.clone()).collect();
+        let mark = (!simulated.is_empty()).then(|| "simulated".to_owned());
+        Self { simulated, ..Self::with(header.into_iter().chain(mark)) }
+    }
+
     pub(crate) fn line(&mut self, cells: impl IntoIterator<Item = String>) {
+        let mut mark = None;
         for (place, cell) in cells.into_iter().enumerate() {
+            if place == 0 && !self.simulated.is_empty() {
+                mark = Some(self.simulated.contains(&cell));
+            }
             if place > 0 {
-                self.0.push(',');
+                self.text.push(',');
             }
             if cell.contains(['"', ',', '\n', '\r']) {
-                self.0.push('"');
-                self.0.push_str(&cell.replace('"', "\"\""));
-                self.0.push('"');
+                self.text.push('"');
+                self.text.push_str(&cell.replace('"', "\"\""));
+                self.text.push('"');
             } else {
-                self.0.push_str(&cell);
+                self.text.push_str(&cell);
             }
         }
-        self.0.push_str("\r\n");
+        if let Some(simulated) = mark {
+            self.text.push_str(if simulated { ",true" } else { ",false" });
+        }
+        self.text.push_str("\r\n");
     }
 
     pub(crate) fn text(self) -> String {
-        self.0
+        self.text
     }
 
     pub(crate) fn finish(self, name: &'static str) -> CsvFile {
-        CsvFile { name, text: self.0 }
+        CsvFile { name, text: self.text }
     }
 }
 
@@ -73,7 +92,7 @@ pub fn csv(document: &Document) -> Vec<CsvFile> {
 }
 
 fn workflow_level(document: &Document) -> CsvFile {
-    let mut csv = Csv::with(words(["run", "workflow", "scenario"]).chain(keys(&WORKFLOW_FIGURES)));
+    let mut csv = Csv::of_runs(document, words(["run", "workflow", "scenario"]).chain(keys(&WORKFLOW_FIGURES)));
     for run in &document.runs {
         let about = [run.facts.run.clone(), run.workflow.clone(), run.characterisation.scenario.clone()];
         csv.line(about.into_iter().chain(run.characterisation.workflow.iter().map(|value| number(*value))));
@@ -82,7 +101,7 @@ fn workflow_level(document: &Document) -> CsvFile {
 }
 
 fn job_level(document: &Document) -> CsvFile {
-    let mut csv = Csv::with(words(["run", "workflow", "task_set", "tasks"]).chain(keys(&JOB_FIGURES)));
+    let mut csv = Csv::of_runs(document, words(["run", "workflow", "task_set", "tasks"]).chain(keys(&JOB_FIGURES)));
     for run in &document.runs {
         for job in &run.characterisation.jobs {
             let about =
@@ -94,20 +113,23 @@ fn job_level(document: &Document) -> CsvFile {
 }
 
 fn task_sets(document: &Document) -> CsvFile {
-    let mut csv = Csv::with(words([
-        "run",
-        "task_set",
-        "tasks",
-        "cpus",
-        "gpus",
-        "ran",
-        "mean_seconds",
-        "min_seconds",
-        "max_seconds",
-        "reused",
-        "failed",
-        "retries",
-    ]));
+    let mut csv = Csv::of_runs(
+        document,
+        words([
+            "run",
+            "task_set",
+            "tasks",
+            "cpus",
+            "gpus",
+            "ran",
+            "mean_seconds",
+            "min_seconds",
+            "max_seconds",
+            "reused",
+            "failed",
+            "retries",
+        ]),
+    );
     for run in &document.runs {
         for set in &run.sets {
             csv.line([
@@ -130,17 +152,10 @@ fn task_sets(document: &Document) -> CsvFile {
 }
 
 fn pairs(document: &Document) -> CsvFile {
-    let mut csv = Csv::with(words([
-        "run",
-        "from",
-        "to",
-        "transfers",
-        "files",
-        "bytes",
-        "seconds",
-        "bytes_per_second",
-        "retries",
-    ]));
+    let mut csv = Csv::of_runs(
+        document,
+        words(["run", "from", "to", "transfers", "files", "bytes", "seconds", "bytes_per_second", "retries"]),
+    );
     for run in &document.runs {
         for pair in &run.characterisation.transfers.pairs {
             csv.line([
@@ -159,20 +174,12 @@ fn pairs(document: &Document) -> CsvFile {
     csv.finish("transfer_pairs.csv")
 }
 
-/// Every transfer of some runs, by the names of the runs.
-pub fn transfers<'t>(all: impl IntoIterator<Item = (&'t str, Vec<Transfer>)>) -> CsvFile {
-    let mut csv = Csv::with(words([
-        "run",
-        "job",
-        "attempt",
-        "from",
-        "to",
-        "files",
-        "bytes",
-        "seconds",
-        "bytes_per_second",
-        "retries",
-    ]));
+/// Every transfer of the runs of a document, by the names of the runs.
+pub fn transfers<'t>(document: &Document, all: impl IntoIterator<Item = (&'t str, Vec<Transfer>)>) -> CsvFile {
+    let mut csv = Csv::of_runs(
+        document,
+        words(["run", "job", "attempt", "from", "to", "files", "bytes", "seconds", "bytes_per_second", "retries"]),
+    );
     for (run, transfers) in all {
         for one in transfers {
             csv.line([
@@ -204,20 +211,24 @@ fn both(spreads: &[Option<Spread>]) -> impl Iterator<Item = String> + '_ {
 }
 
 fn scenarios(document: &Document) -> CsvFile {
-    let mut csv = Csv::with(words(["workflow", "scenario", "runs"]).chain(twice(&WORKFLOW_FIGURES)));
+    let header = words(["workflow", "scenario", "runs"]).chain(twice(&WORKFLOW_FIGURES));
+    let mut csv = Csv::with(header.chain(words(["simulated"])));
     for scenario in &document.scenarios {
         let about = [scenario.workflow.clone(), scenario.name.clone(), scenario.runs.len().to_string()];
-        csv.line(about.into_iter().chain(both(&scenario.workflow_level)));
+        let simulated = scenario.simulated.to_string();
+        csv.line(about.into_iter().chain(both(&scenario.workflow_level)).chain([simulated]));
     }
     csv.finish("scenarios.csv")
 }
 
 fn scenario_jobs(document: &Document) -> CsvFile {
-    let mut csv = Csv::with(words(["workflow", "scenario", "task_set"]).chain(twice(&JOB_FIGURES)));
+    let header = words(["workflow", "scenario", "task_set"]).chain(twice(&JOB_FIGURES));
+    let mut csv = Csv::with(header.chain(words(["simulated"])));
     for scenario in &document.scenarios {
         for (kind, spreads) in &scenario.job_level {
             let about = [scenario.workflow.clone(), scenario.name.clone(), kind.clone()];
-            csv.line(about.into_iter().chain(both(spreads)));
+            let simulated = scenario.simulated.to_string();
+            csv.line(about.into_iter().chain(both(spreads)).chain([simulated]));
         }
     }
     csv.finish("scenario_jobs.csv")

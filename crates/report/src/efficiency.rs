@@ -192,7 +192,7 @@ pub(crate) fn table(run: &RunReport) -> Option<Table> {
 pub fn efficiency_text(document: &Document) -> String {
     let mut text = String::new();
     for run in &document.runs {
-        text.push_str(&format!("## {}: asked for and used\n\n", run.facts.run));
+        text.push_str(&format!("## {}: asked for and used\n\n", run.facts.title()));
         match table(run) {
             Some(table) => crate::markdown::table(&mut text, &table),
             None => text.push_str("Nothing has ended yet.\n"),
@@ -222,7 +222,7 @@ pub(crate) fn csv(document: &Document) -> Option<CsvFile> {
         "frees_core_hours",
         "frees_gb_hours",
     ];
-    let mut csv = Csv::with(header.map(str::to_owned));
+    let mut csv = Csv::of_runs(document, header.map(str::to_owned));
     for run in &document.runs {
         for row in &run.efficiency {
             let bytes = |bytes: Option<u64>| bytes.map_or_else(String::new, |bytes| bytes.to_string());

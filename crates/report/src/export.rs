@@ -16,7 +16,7 @@ use tulpar_core::job::{OutputFile, Source, Usage};
 use tulpar_core::plan::{Graph, Plan, SpecContext};
 use tulpar_core::resources::Request;
 use tulpar_core::units::Timestamp;
-use tulpar_core::wfformat::{self, File, Instance, Machine, OURS, System, Task};
+use tulpar_formats::wfformat::{self, File, Instance, Machine, OURS, System, Task};
 
 /// What an attempt was given.
 #[derive(Clone, Debug)]
@@ -54,7 +54,7 @@ impl Measures {
                 let nodes = placement.nodes.iter().map(|share| share.node).collect();
                 self.live.insert(*attempt, Placed { request: request.clone(), variant: *variant, nodes });
             }
-            Event::Ended { attempt, report } => {
+            Event::Ended { attempt, report, .. } => {
                 let Some(placed) = self.live.remove(attempt) else { return };
                 let good = report.ending.is_success();
                 let (started, ended, usage) = (report.started, report.ended, report.usage);

@@ -5,6 +5,7 @@
 //! the task alone; what the job moved before and after it is counted as transfers.
 
 use crate::kinds;
+use crate::pieces::Pieces;
 use rustc_hash::FxHashMap;
 use std::time::Duration;
 use tulpar_core::event::Event;
@@ -34,7 +35,7 @@ pub(crate) struct Used {
     /// Those with a GPU of which something was measured, and the sum of their utilisations.
     pub(crate) with_gpu: u64,
     pub(crate) gpu_shares: f64,
-    /// Tries that did not end well, and the time they took.
+    /// Attempts that lost work because they failed or were evicted, and the time of that work.
     pub(crate) lost: u64,
     pub(crate) lost_us: u64,
     pub(crate) asked: Asked,
@@ -68,7 +69,6 @@ pub(crate) struct Move {
     pub(crate) bytes: u64,
     pub(crate) wall_us: u64,
     pub(crate) retries: u64,
-    pub(crate) started: Option<Timestamp>,
 }
 
 /// What a transfer is to a run as a whole.
@@ -86,7 +86,7 @@ pub struct Gathered {
     pub(crate) used: Vec<Used>,
     pub(crate) moves: Vec<Move>,
     pub(crate) places: Places,
-    live: FxHashMap<AttemptId, (Request, u32, Timestamp)>,
+    live: FxHashMap<AttemptId, (Request, u32, Timestamp, Pieces)>,
     pub(crate) stage_in_us: u64,
     pub(crate) stage_out_us: u64,
     /// Files that came to tasks that ended well, images and programs included; and whether some came uncounted.
@@ -94,7 +94,7 @@ pub struct Gathered {
     uncounted: bool,
     /// Of directories, registration and clean-up.
     pub(crate) other_auxiliary_us: u64,
-    /// From submission to start, of attempts that started.
+    /// From submission to start, and between the pieces in which a queue ran an attempt.
     pub(crate) queued_us: u64,
     /// When tasks computed, and when files moved.
     computing: Vec<(u64, u64)>,
@@ -119,11 +119,22 @@ impl Gathered {
         match event {
             Event::Submitted { attempt, request, placement, .. } => {
                 let node = placement.nodes.first().map_or(0, |share| share.node.0);
-                self.live.insert(*attempt, (request.clone(), node, at));
+                self.live.insert(*attempt, (request.clone(), node, at, Pieces::default()));
             }
-            Event::Ended { attempt, report } => {
-                let Some((request, node, submitted)) = self.live.remove(attempt) else { return };
-                self.queued_us += report.started.since(submitted).as_micros() as u64;
+            Event::Started { attempt } | Event::Held { attempt, .. } | Event::Released { attempt } => {
+                if let Some((.., pieces)) = self.live.get_mut(attempt) {
+                    pieces.note(at, event);
+                }
+            }
+            Event::Ended { attempt, report, .. } => {
+                let Some((request, node, submitted, pieces)) = self.live.remove(attempt) else { return };
+                let lost_us = pieces.lost_us(report.started);
+                self.queued_us += (report.started.since(submitted).as_micros() as u64).saturating_sub(lost_us);
+                if lost_us > 0 {
+                    let kind = self.kind_of(graph.plan(), graph.set_of(attempt.job));
+                    self.used[kind].lost += 1;
+                    self.used[kind].lost_us += lost_us;
+                }
                 if graph.trial(attempt.job).is_some() {
                     let took = self.trials.entry(attempt.job).or_default();
                     took.wall_us += report.usage.wall_us;
@@ -279,10 +290,10 @@ impl Gathered {
         self.places.learn(plan);
         let (from, to) = (self.places.of(plan, &transfer.from, node), self.places.of(plan, &transfer.to, node));
         let TransferReport { what, files, bytes, wall_us, retries, started, .. } = *transfer;
-        if let Some(started) = started.filter(|_| what != TransferKind::Remove) {
+        if what != TransferKind::Remove {
             self.moving.push((started.0, started.0.saturating_add(wall_us)));
         }
-        self.moves.push(Move { attempt, what, from, to, files, bytes, wall_us, retries, started });
+        self.moves.push(Move { attempt, what, from, to, files, bytes, wall_us, retries });
     }
 
     /// The files that came to tasks; absent where none came, since tasks used them where they lie, or where not all were
@@ -291,11 +302,9 @@ impl Gathered {
         (self.staged_in > 0 && !self.uncounted).then_some(self.staged_in)
     }
 
-    /// The time in which files moved and no task computed; absent when that was not recorded.
+    /// The time in which files moved and no task computed; absent where none moved.
     pub(crate) fn waited_us(&self) -> Option<u64> {
-        let timed = self.moves.iter().filter(|one| one.what != TransferKind::Remove);
-        (timed.clone().count() > 0 && timed.clone().all(|one| one.started.is_some()))
-            .then(|| alone(&self.moving, &self.computing))
+        (!self.moving.is_empty()).then(|| alone(&self.moving, &self.computing))
     }
 }
 

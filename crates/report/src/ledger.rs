@@ -2,8 +2,9 @@
 //!
 //! Times are those that the executor saw. It keeps all attempts, so it is for those who want a row for each.
 
+use crate::pieces::Pieces;
 use rustc_hash::FxHashMap;
-use tulpar_core::event::{Event, Outcome};
+use tulpar_core::event::{Consequence, Event, Outcome};
 use tulpar_core::ids::{AttemptId, JobId, NodeId};
 use tulpar_core::job::{Ending, ScriptReport, Usage};
 use tulpar_core::plan::Graph;
@@ -19,6 +20,7 @@ pub(crate) struct Entry {
     pub(crate) node: Option<NodeId>,
     pub(crate) submitted: Timestamp,
     pub(crate) started: Option<Timestamp>,
+    pub(crate) pieces: Pieces,
     /// How it ended; `None` while it has not.
     pub(crate) end: Option<End>,
 }
@@ -59,9 +61,10 @@ impl Ledger {
     pub fn note(&mut self, graph: &Graph, at: Timestamp, event: &Event) {
         match event {
             Event::RunStarted { .. } => drop(self.started.get_or_insert(at)),
-            Event::RunResumed { .. } => {
+            Event::RunResumed { reopened, .. } => {
                 self.resumed += 1;
                 self.outcome = None;
+                reopened.iter().for_each(|job| *self.job(*job) = Came::Open);
             }
             Event::Submitted { attempt, request, placement, .. } => {
                 self.live.insert(*attempt, self.entries.len());
@@ -72,15 +75,28 @@ impl Ledger {
                     node: placement.nodes.first().map(|share| share.node),
                     submitted: at,
                     started: None,
+                    pieces: Pieces::default(),
                     end: None,
                 });
             }
-            Event::Started { attempt } => {
+            Event::Started { attempt } | Event::Held { attempt, .. } | Event::Released { attempt } => {
                 if let Some(place) = self.live.get(attempt) {
-                    self.entries[*place].started = Some(at);
+                    let entry = &mut self.entries[*place];
+                    entry.pieces.note(at, event);
+                    if matches!(event, Event::Started { .. }) {
+                        entry.started = Some(at);
+                    }
                 }
             }
-            Event::Ended { attempt, report } => {
+            Event::Ended { attempt, report, then } => {
+                let job = self.job(attempt.job);
+                match then {
+                    Consequence::Done => *job = Came::Done,
+                    Consequence::Failed { .. } => *job = Came::Failed,
+                    Consequence::Pruned | Consequence::Cancelled => *job = Came::Skipped,
+                    Consequence::Retry { .. } => self.retries += 1,
+                    Consequence::Paused => {}
+                }
                 let Some(place) = self.live.remove(attempt) else { return };
                 let entry = &mut self.entries[place];
                 entry.started = Some(report.started);
@@ -90,11 +106,7 @@ impl Ledger {
                     usage: report.usage,
                     script: report.script.clone(),
                 });
-                if report.ending.is_success() {
-                    *self.job(attempt.job) = Came::Done;
-                }
             }
-            Event::Retrying { .. } => self.retries += 1,
             Event::Reused { job, .. } => *self.job(*job) = Came::Reused,
             Event::Failed { job, .. } => *self.job(*job) = Came::Failed,
             Event::Skipped { job, .. } | Event::Cancelled { job } => *self.job(*job) = Came::Skipped,
@@ -154,8 +166,11 @@ pub(crate) fn ending_word(ending: &Ending) -> &'static str {
         Ending::Checkpointed => "checkpointed",
         Ending::Preempted => "preempted",
         Ending::NodeLost => "node_lost",
+        Ending::DriverLost => "driver_lost",
+        Ending::NoRoom(_) => "no_room",
         Ending::Cancelled => "cancelled",
         Ending::Incomplete(_) => "incomplete",
+        Ending::InputsChanged(_) => "inputs changed",
         Ending::Refused(_) => "refused",
     }
 }

@@ -20,6 +20,7 @@ mod ledger;
 pub mod live;
 mod markdown;
 mod overview;
+mod pieces;
 mod scenario;
 mod search;
 mod spent;

@@ -16,7 +16,7 @@ use serde::Serialize;
 use std::collections::BTreeMap;
 use tulpar_core::calendar::Date;
 use tulpar_core::ids::{AttemptId, JobId};
-use tulpar_core::job::{TransferKind, Usage};
+use tulpar_core::job::{Ending, TransferKind, Usage};
 use tulpar_core::plan::Graph;
 use tulpar_core::units::Timestamp;
 use tulpar_core::workflow::Task;
@@ -64,7 +64,8 @@ pub struct TransformationRow {
     pub transformation: String,
     pub successful: bool,
     pub count: u64,
-    pub runtime: Range,
+    /// Absent, as the next two, where nobody measured it.
+    pub runtime: Option<Range>,
     /// Megabytes.
     pub memory: Option<Range>,
     /// CPU time for each of wall time.
@@ -82,6 +83,8 @@ pub struct HourRow {
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Statistics {
     pub run: String,
+    /// Nothing of it really ran.
+    pub simulated: bool,
     pub workflow: String,
     pub tasks: Counted,
     pub jobs: Counted,
@@ -113,6 +116,7 @@ pub enum Period {
 #[derive(Clone, Debug, Default)]
 pub struct StatisticsFacts {
     pub run: String,
+    pub simulated: bool,
     /// Seconds that it was driven.
     pub wall_seconds: f64,
     pub period: Period,
@@ -125,21 +129,30 @@ pub struct StatisticsFacts {
 #[derive(Default)]
 struct Sum {
     count: u64,
-    runtime: Option<Range>,
-    memory: Option<Range>,
-    cpu: Option<Range>,
-    measured: u64,
+    runtime: Mean,
+    memory: Mean,
+    cpu: Mean,
 }
 
-fn widen(range: &mut Option<Range>, value: f64) {
-    let known = range.get_or_insert(Range { min: value, max: value, mean: 0.0, total: 0.0 });
-    known.min = known.min.min(value);
-    known.max = known.max.max(value);
-    known.total += value;
+/// Of the invocations of which it is known.
+#[derive(Default)]
+struct Mean {
+    range: Option<Range>,
+    count: u64,
 }
 
-fn mean(range: Option<Range>, count: u64) -> Option<Range> {
-    range.map(|range| Range { mean: range.total / count.max(1) as f64, ..range })
+impl Mean {
+    fn add(&mut self, value: f64) {
+        let known = self.range.get_or_insert(Range { min: value, max: value, mean: 0.0, total: 0.0 });
+        known.min = known.min.min(value);
+        known.max = known.max.max(value);
+        known.total += value;
+        self.count += 1;
+    }
+
+    fn range(&self) -> Option<Range> {
+        self.range.map(|range| Range { mean: range.total / self.count.max(1) as f64, ..range })
+    }
 }
 
 /// One task of an attempt.
@@ -155,6 +168,7 @@ pub fn statistics(facts: &StatisticsFacts, graph: &Graph, ledger: &Ledger) -> St
     let plan = graph.plan();
     let mut all = Statistics {
         run: facts.run.clone(),
+        simulated: facts.simulated,
         workflow: plan.workflow.name.clone(),
         tasks: Counted::default(),
         jobs: Counted::default(),
@@ -190,9 +204,9 @@ pub fn statistics(facts: &StatisticsFacts, graph: &Graph, ledger: &Ledger) -> St
         transformation,
         successful,
         count: sum.count,
-        runtime: mean(sum.runtime, sum.count).unwrap_or_default(),
-        memory: mean(sum.memory, sum.measured),
-        cpu: mean(sum.cpu, sum.measured),
+        runtime: sum.runtime.range(),
+        memory: sum.memory.range(),
+        cpu: sum.cpu.range(),
     };
     all.transformations = sums.into_iter().map(row).collect();
     let hour = |((date, host), (count, runtime))| HourRow { date, host, count, runtime };
@@ -251,17 +265,22 @@ impl Statistics {
             self.badput_seconds += kickstart * mult;
             self.badput_submit_side_seconds += runtime * mult;
         }
+        let lost_seconds = seconds(entry.pieces.lost_us(started));
+        self.badput_seconds += lost_seconds * mult;
+        self.badput_submit_side_seconds += lost_seconds * mult;
         let transfers = end.script.iter().flat_map(|script| &script.transfers);
         self.files_compared += transfers.filter(|one| one.what == TransferKind::Pull).map(|one| one.files).sum::<u64>();
         for one in invocations {
             let sum = sums.entry((kinds::kind_name(one.task), one.good)).or_default();
             sum.count += 1;
-            widen(&mut sum.runtime, seconds(one.wall_us));
-            if (Usage { wall_us: 0, ..*one.usage }) != Usage::default() {
-                sum.measured += 1;
-                widen(&mut sum.memory, one.usage.peak_rss as f64 / 1e6);
-                let cpu = (one.usage.user_us + one.usage.system_us) as f64 / one.wall_us.max(1) as f64;
-                widen(&mut sum.cpu, cpu);
+            if one.wall_us > 0 {
+                sum.runtime.add(seconds(one.wall_us));
+            }
+            if let Some(peak) = one.usage.peak_memory() {
+                sum.memory.add(peak as f64 / 1e6);
+            }
+            if one.usage.is_measured() {
+                sum.cpu.add((one.usage.user_us + one.usage.system_us) as f64 / one.wall_us.max(1) as f64);
             }
             let when = hours.entry((date(one.started, facts.period), hostname.clone())).or_default();
             when.0 += 1;
@@ -274,7 +293,7 @@ impl Statistics {
             kickstart,
             mult,
             cpu_time,
-            queue_time: seconds(started.since(entry.submitted).as_micros() as u64),
+            queue_time: (seconds(started.since(entry.submitted).as_micros() as u64) - lost_seconds).max(0.0),
             runtime,
             seqexec: several.then_some(runtime),
             exitcode: end.code(),
@@ -299,7 +318,8 @@ fn invocations<'i>(task: &'i Task, entry: &'i Entry) -> Vec<Invocation<'i>> {
         task,
         usage: &end.usage,
         started,
-        wall_us: end.wall_us(started),
+        // When an attempt ended whose driver was lost, nobody knows.
+        wall_us: if end.ending == Ending::DriverLost { end.usage.wall_us } else { end.wall_us(started) },
         good: end.ending.is_success(),
     };
     let cluster = match task.run.planned().map(|planned| &planned.work) {

@@ -16,6 +16,7 @@ use std::collections::BTreeMap;
 use tulpar_core::calendar::Date;
 use tulpar_core::ids::SetId;
 use tulpar_core::plan::Graph;
+use tulpar_core::provenance::{Metric, Provenance};
 use tulpar_core::units::Timestamp;
 
 /// What only the caller knows of a run.
@@ -29,6 +30,7 @@ pub struct RunFacts {
     pub version: String,
     /// It ran in virtual time: what is called measured is what the simulation gave.
     pub simulated: bool,
+    pub provenance: Provenance,
     /// Its asynchronicity.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub mode: Option<String>,
@@ -43,6 +45,13 @@ pub struct RunFacts {
     /// Of tasks whose I/O was traced.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub io: Vec<crate::io::TaskIo>,
+}
+
+impl RunFacts {
+    /// Its name, marked where it was simulated.
+    pub fn title(&self) -> String {
+        if self.simulated { format!("{} (simulated)", self.run) } else { self.run.clone() }
+    }
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -66,6 +75,9 @@ pub struct RunReport {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub forecast: Option<Forecast>,
     pub sets: Vec<SetRow>,
+    /// Metrics that tasks reported, each over the tasks of its set.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub metrics: Vec<Metric>,
     pub characterisation: Characterisation,
     pub efficiency: Vec<Efficiency>,
     pub spent: Spent,
@@ -142,6 +154,13 @@ pub(crate) fn seconds(micros: u64) -> f64 {
     micros as f64 / 1e6
 }
 
+impl RunReport {
+    /// Tasks that did not run because their results were known.
+    pub fn reused(&self) -> u64 {
+        self.sets.iter().map(|set| set.reused).sum()
+    }
+}
+
 /// Puts a run together. `now` is for one that goes on.
 pub fn report(
     facts: RunFacts,
@@ -158,7 +177,10 @@ pub fn report(
     let kinds = Kinds::new(plan, &occupied);
     let cpus = milli_cpus as f64 / 1000.0;
     let mut measured = measured(&occupied, until, milli_cpus, gpus);
-    if let Some(sequential) = forecast.as_ref().and_then(Forecast::sequential_seconds).filter(|time| *time > 0.0) {
+    let sets = sets(graph, timeline);
+    // A forecast is of all tasks.
+    let comparable = forecast.as_ref().filter(|_| sets.iter().all(|set| set.reused == 0));
+    if let Some(sequential) = comparable.and_then(Forecast::sequential_seconds).filter(|time| *time > 0.0) {
         measured.improvement = Some(1.0 - measured.makespan_seconds / sequential);
         measured.improvement_against = Some("the sequential mode of the forecast".to_owned());
     }
@@ -178,7 +200,8 @@ pub fn report(
         paused_seconds: seconds(timeline.paused()),
         measured,
         forecast,
-        sets: sets(graph, timeline),
+        sets,
+        metrics: graph.metrics(),
         characterisation,
         efficiency: efficiency::efficiency(gathered),
         spent,
@@ -193,10 +216,10 @@ pub fn compare(runs: &mut [RunReport]) {
     let sequential = |run: &RunReport| run.facts.mode.as_deref() == Some(SEQUENTIAL);
     let known: Vec<(String, bool, String, f64)> = runs
         .iter()
-        .filter(|run| sequential(run) && run.measured.makespan_seconds > 0.0)
+        .filter(|run| sequential(run) && run.reused() == 0 && run.measured.makespan_seconds > 0.0)
         .map(|run| (run.workflow.clone(), run.facts.simulated, run.facts.run.clone(), run.measured.makespan_seconds))
         .collect();
-    for run in runs.iter_mut().filter(|run| !sequential(run)) {
+    for run in runs.iter_mut().filter(|run| !sequential(run) && run.reused() == 0) {
         let same = |known: &&(String, bool, String, f64)| known.0 == run.workflow && known.1 == run.facts.simulated;
         if let Some((_, _, name, time)) = known.iter().find(same) {
             run.measured.improvement = Some(1.0 - run.measured.makespan_seconds / time);

@@ -3,9 +3,10 @@
 //! Times are microseconds since the run started, with the pauses between a stop and a resume taken out. An attempt
 //! occupies what it asked for from its start to its end; what waits in a site's queue occupies nothing.
 
-use rustc_hash::FxHashMap;
-use tulpar_core::event::{Event, Outcome};
-use tulpar_core::ids::{AttemptId, SetId};
+use crate::pieces::Pieces;
+use rustc_hash::{FxHashMap, FxHashSet};
+use tulpar_core::event::{Consequence, Event, Outcome};
+use tulpar_core::ids::{AttemptId, JobId, SetId};
 use tulpar_core::job::Report;
 use tulpar_core::plan::Graph;
 use tulpar_core::resources::Request;
@@ -36,10 +37,11 @@ pub struct SetTimes {
     pub retries: u64,
 }
 
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 struct Live {
     submitted: Timestamp,
     started: Option<Timestamp>,
+    pieces: Pieces,
     milli_cpus: u64,
     milli_gpus: u64,
 }
@@ -53,6 +55,8 @@ pub struct Timeline {
     pauses: Vec<(Timestamp, Timestamp)>,
     live: FxHashMap<AttemptId, Live>,
     ended: Vec<Occupied>,
+    /// Tasks that failed for good, unless a resume gave them another chance.
+    failed: FxHashSet<JobId>,
     sets: Vec<SetTimes>,
 }
 
@@ -61,21 +65,32 @@ impl Timeline {
     pub fn note(&mut self, graph: &Graph, at: Timestamp, event: &Event) {
         match event {
             Event::RunStarted { .. } => drop(self.started.get_or_insert(at)),
-            Event::RunResumed { .. } => {
+            Event::RunResumed { reopened, .. } => {
                 self.pauses.extend(self.last.filter(|last| *last < at).map(|last| (last, at)));
                 self.outcome = None;
+                for job in reopened {
+                    if self.failed.remove(job) {
+                        self.set(graph.set_of(*job)).failed -= 1;
+                    }
+                }
             }
             Event::Submitted { attempt, request, .. } => {
                 let (milli_cpus, milli_gpus) = held(request);
-                let live = Live { submitted: at, started: None, milli_cpus, milli_gpus };
+                let live = Live { submitted: at, started: None, pieces: Pieces::default(), milli_cpus, milli_gpus };
                 self.live.insert(*attempt, live);
             }
-            Event::Started { attempt } => {
+            Event::Started { attempt } | Event::Held { attempt, .. } | Event::Released { attempt } => {
                 if let Some(live) = self.live.get_mut(attempt) {
-                    live.started = Some(at);
+                    live.pieces.note(at, event);
+                    live.started = matches!(event, Event::Started { .. }).then_some(at);
                 }
             }
-            Event::Ended { attempt, report } => {
+            Event::Ended { attempt, report, then } => {
+                match then {
+                    Consequence::Retry { .. } => self.set(graph.set_of(attempt.job)).retries += 1,
+                    Consequence::Failed { .. } => self.fail(graph, attempt.job),
+                    Consequence::Done | Consequence::Pruned | Consequence::Paused | Consequence::Cancelled => {}
+                }
                 if let Some(live) = self.live.remove(attempt) {
                     let set = graph.set_of(attempt.job);
                     let (start, end) = seen(&live, at, report);
@@ -84,24 +99,32 @@ impl Timeline {
                         self.set(set).add(occupied.end - occupied.start);
                     }
                     self.ended.push(occupied);
+                    for (from, to) in live.pieces.lost(start) {
+                        self.ended.push(self.mapped(set, &live, from, to));
+                    }
                 }
             }
-            Event::Retrying { job, .. } => self.set(graph.set_of(*job)).retries += 1,
             Event::Reused { job, .. } => self.set(graph.set_of(*job)).reused += 1,
-            Event::Failed { job, .. } => self.set(graph.set_of(*job)).failed += 1,
+            Event::Failed { job, .. } => self.fail(graph, *job),
             Event::RunEnded { outcome } => self.outcome = Some(*outcome),
             _ => {}
         }
         self.last = Some(at);
     }
 
+    fn fail(&mut self, graph: &Graph, job: JobId) {
+        self.failed.insert(job);
+        self.set(graph.set_of(job)).failed += 1;
+    }
+
     /// What was held, by attempts that ended and by those that have not, in the order of their starts. `now` is for
     /// a run that goes on; otherwise its last event counts.
     pub fn occupied(&self, graph: &Graph, now: Option<Timestamp>) -> Vec<Occupied> {
         let until = self.until(now);
-        let live = self.live.iter().filter_map(|(attempt, live)| {
-            let start = live.started?;
-            Some(self.mapped(graph.set_of(attempt.job), live, start, until.max(start)))
+        let live = self.live.iter().flat_map(|(attempt, live)| {
+            let now = live.started.map(|start| (start, until.max(start)));
+            let pieces = live.pieces.over().iter().copied().chain(now);
+            pieces.map(|(start, end)| self.mapped(graph.set_of(attempt.job), live, start, end))
         });
         let mut all: Vec<Occupied> = self.ended.iter().copied().chain(live).collect();
         all.sort_unstable_by_key(|one| (one.start, one.end, one.set, one.milli_cpus, one.milli_gpus));

@@ -14,7 +14,7 @@ pub use wandb::wandb;
 use serde::Serialize;
 use std::collections::BTreeMap;
 use tulpar_core::event::Event;
-use tulpar_core::hpo::{State, Study, Trial, Values};
+use tulpar_core::hpo::{Study, Trial, Values};
 use tulpar_core::ids::{JobId, SearchId};
 use tulpar_core::plan::Graph;
 use tulpar_core::units::Timestamp;
@@ -39,6 +39,8 @@ impl TrialTimes {
 /// A search of a run with its trials.
 pub struct Searched<'a> {
     pub task: String,
+    /// Nothing of the run really ran.
+    pub simulated: bool,
     pub study: &'a Study,
     pub trials: Vec<TrialFacts<'a>>,
 }
@@ -52,7 +54,7 @@ pub struct TrialFacts<'a> {
 }
 
 /// All searches of a run. Trials of others have the time of the run's first event.
-pub fn searched<'a>(graph: &'a Graph, times: &TrialTimes, first: Timestamp) -> Vec<Searched<'a>> {
+pub fn searched<'a>(graph: &'a Graph, times: &TrialTimes, first: Timestamp, simulated: bool) -> Vec<Searched<'a>> {
     let one = |search: SearchId| {
         let study = graph.study(search)?;
         let trials = study.trials().iter().map(|trial| {
@@ -65,12 +67,17 @@ pub fn searched<'a>(graph: &'a Graph, times: &TrialTimes, first: Timestamp) -> V
             };
             TrialFacts { name, trial, begin, end }
         });
-        Some(Searched { task: graph.search_name(search), study, trials: trials.collect() })
+        Some(Searched { task: graph.search_name(search), simulated, study, trials: trials.collect() })
     };
     graph.searches().filter_map(one).collect()
 }
 
 impl Searched<'_> {
+    /// A name that tells a simulated run from a real one.
+    fn marked(&self, name: &str) -> String {
+        if self.simulated { format!("{name} (simulated)") } else { name.to_owned() }
+    }
+
     fn parameters(&self, trial: &Trial) -> Values {
         self.study.values(trial.number).unwrap_or_default()
     }
@@ -89,19 +96,15 @@ impl Searched<'_> {
 
 /// How a trial stands, in a word.
 pub fn trial_state(trial: &Trial) -> &'static str {
-    match trial.state {
-        State::Running => "running",
-        State::Paused => "paused",
-        State::Complete => "complete",
-        State::Pruned => "pruned",
-        State::Failed => "failed",
-    }
+    trial.state.word()
 }
 
 #[derive(Serialize)]
 struct Row<'a> {
     search: &'a str,
     name: &'a str,
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    simulated: bool,
     state: &'static str,
     values: BTreeMap<&'a str, f64>,
     params: Values,
@@ -119,6 +122,7 @@ pub fn trials_json(searches: &[Searched]) -> String {
             let row = Row {
                 search: &search.task,
                 name: &facts.name,
+                simulated: search.simulated,
                 state: trial_state(facts.trial),
                 values: search.values(facts.trial).collect(),
                 params: search.parameters(facts.trial),

@@ -3,6 +3,7 @@
 use crate::forecast::Figures;
 use crate::summary::{RunReport, SetRow};
 use tulpar_core::engine::Mode;
+use tulpar_core::provenance::{Code, Metric, parameter_words};
 
 /// What stands where nothing is known.
 pub(crate) const NOT_RECORDED: &str = "not recorded";
@@ -117,6 +118,13 @@ pub(crate) fn facts(run: &RunReport) -> Vec<(&'static str, String)> {
         let times = if run.resumed == 1 { "once".to_owned() } else { format!("{} times", run.resumed) };
         list.push(("resumed", format!("{times}; {} of pauses are left out", long_seconds(run.paused_seconds))));
     }
+    list.extend(facts.provenance.lines());
+    // Searches have a part of their own.
+    let is_search = |metric: &&Metric| run.searches.iter().any(|search| search.task == metric.set);
+    let metrics: Vec<String> = run.metrics.iter().filter(|metric| !is_search(metric)).map(Metric::words).collect();
+    if !metrics.is_empty() {
+        list.push(("metrics", metrics.join(", ")));
+    }
     list.push(("made by", format!("Tulpar {}", facts.version)));
     list
 }
@@ -161,7 +169,7 @@ pub(crate) fn side_by_side(run: &RunReport) -> Table {
     };
     let off = |figures: Figures| {
         let time = seconds(figures.makespan_seconds);
-        if measured.makespan_seconds <= 0.0 {
+        if measured.makespan_seconds <= 0.0 || run.reused() > 0 {
             return time;
         }
         let by = figures.makespan_seconds / measured.makespan_seconds - 1.0;
@@ -206,8 +214,7 @@ pub(crate) fn modes(run: &RunReport) -> Option<Table> {
 
 /// Several runs, one a row.
 pub(crate) fn runs(runs: &[RunReport]) -> Table {
-    let header = ["run", "state", "mode", "makespan", "execution", "CPU", "GPU", "I"];
-    let mut table = Table::new(&header, 3);
+    let mut table = Table::new(&["run", "state", "mode", "makespan", "execution", "CPU", "GPU", "I"], 3);
     for run in runs {
         let measured = &run.measured;
         table.rows.push(vec![
@@ -220,6 +227,21 @@ pub(crate) fn runs(runs: &[RunReport]) -> Table {
             measured.gpu.map_or_else(|| NONE.to_owned(), |gpu| percent(gpu.of_makespan)),
             improvement(measured.improvement),
         ]);
+    }
+    let parameters = |run: &RunReport| parameter_words(&run.facts.provenance.parameters);
+    let commit = |run: &RunReport| run.facts.provenance.code.as_ref().map(Code::short).unwrap_or_default();
+    let metrics = |run: &RunReport| run.metrics.iter().map(Metric::words).collect::<Vec<_>>().join(", ");
+    let more: [(&str, Vec<String>); 3] = [
+        ("parameters", runs.iter().map(parameters).collect()),
+        ("commit", runs.iter().map(commit).collect()),
+        ("metrics", runs.iter().map(metrics).collect()),
+    ];
+    for (title, cells) in more {
+        if cells.iter().any(|cell| !cell.is_empty()) {
+            table.header.push(title.to_owned());
+            table.numeric.push(false);
+            table.rows.iter_mut().zip(cells).for_each(|(row, cell)| row.push(cell));
+        }
     }
     table
 }
@@ -239,6 +261,13 @@ pub(crate) fn notes(run: &RunReport) -> Vec<String> {
     }
     if let Some(against) = &run.measured.improvement_against {
         notes.push(format!("I = 1 − t / t(sequential); measured against {against}."));
+    }
+    if run.forecast.is_some() && run.reused() > 0 {
+        notes.push(format!(
+            "What was predicted and simulated is for all {} tasks; {} were reused, so it is not compared with what was measured.",
+            run.tasks,
+            run.reused()
+        ));
     }
     if run.forecast.is_none() {
         notes.push("No forecast was recorded when this run was started.".to_owned());

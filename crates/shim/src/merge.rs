@@ -3,8 +3,10 @@
 //! all.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::ffi::OsStr;
 use std::fs::File;
 use std::io::{self, BufWriter};
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use tulpar_trace::darshan::counters::{posix, stdio};
@@ -43,6 +45,39 @@ pub struct Summary {
     pub system_opens: u64,
     /// Files, segments and calls for which there was no room.
     pub lost: u64,
+    /// Files that were read or mapped and not written, outside of the folder in which the recording lies, sorted: at most
+    /// 10,000.
+    pub read: Vec<String>,
+}
+
+/// Which files were read and which were written, by name.
+#[derive(Default)]
+struct Touched {
+    /// Files below it are left out.
+    folder: PathBuf,
+    read: BTreeSet<Vec<u8>>,
+    written: HashSet<Vec<u8>>,
+}
+
+impl Touched {
+    const MOST: usize = 10_000;
+
+    fn note(&mut self, entry: &Entry<'_>) {
+        let any = |positions: [usize; 2]| positions.into_iter().any(|position| entry.words[position] > 0);
+        if !entry.name.starts_with(b"/") || Path::new(OsStr::from_bytes(entry.name)).starts_with(&self.folder) {
+            return;
+        }
+        if any([entry::WRITE_CALLS, entry::WRITE_BYTES]) && self.written.len() < Self::MOST {
+            self.written.insert(entry.name.to_vec());
+        } else if any([entry::CALLS, entry::MMAPS]) && self.read.len() < Self::MOST {
+            self.read.insert(entry.name.to_vec());
+        }
+    }
+
+    fn read_only(self) -> Vec<String> {
+        let read = self.read.into_iter().filter(|name| !self.written.contains(name));
+        read.map(|name| String::from_utf8_lossy(&name).into_owned()).collect()
+    }
 }
 
 /// A process with what the first pass found of it.
@@ -82,7 +117,9 @@ pub(crate) fn merge(folder: &Path, command: &Command<'_>, log: &Path) -> Result<
         }
     }
     processes.sort_by_key(|process| process.get(header::START_REAL));
-    write(processes, command, log).map_err(Error::file("write", log))
+    let around = folder.parent().map(|around| around.canonicalize().unwrap_or_else(|_| around.to_owned()));
+    let touched = Touched { folder: around.unwrap_or_default(), ..Touched::default() };
+    write(processes, command, log, touched).map_err(Error::file("write", log))
 }
 
 /// The files that processes left.
@@ -97,7 +134,7 @@ pub(crate) fn left(folder: &Path) -> io::Result<Vec<PathBuf>> {
     Ok(found)
 }
 
-fn write(processes: Vec<Process>, command: &Command<'_>, log: &Path) -> io::Result<Summary> {
+fn write(processes: Vec<Process>, command: &Command<'_>, log: &Path, mut touched: Touched) -> io::Result<Summary> {
     let mut summary = Summary { processes: processes.len() as u64, ..Summary::default() };
     let mut unseen = BTreeSet::new();
     let mut lost = [false; 3];
@@ -112,12 +149,13 @@ fn write(processes: Vec<Process>, command: &Command<'_>, log: &Path) -> io::Resu
             summary.lost += process.get(position);
             *lost |= process.get(position) > 0;
         }
-        if let Some(rank) = survey(process, &rates, command, &mut summary, &mut unseen)? {
+        if let Some(rank) = survey(process, &rates, command, &mut summary, &mut unseen, &mut touched)? {
             ranks.push(rank);
         }
     }
     summary.ranks = ranks.len() as u64;
     summary.unseen = unseen.into_iter().collect();
+    summary.read = touched.read_only();
     let job = job(command, &summary, ranks.len());
     let mut writer = Writer::new(BufWriter::new(File::create(&temporary)?), &job)?;
     summary.files = write_names(&mut writer, &ranks)?;
@@ -187,6 +225,7 @@ fn survey(
     command: &Command<'_>,
     summary: &mut Summary,
     unseen: &mut BTreeSet<String>,
+    touched: &mut Touched,
 ) -> io::Result<Option<Rank>> {
     let mut units = Vec::new();
     let mut seen = HashSet::new();
@@ -195,6 +234,7 @@ fn survey(
         if entry.kind == entry::UNSEEN {
             unseen.insert(String::from_utf8_lossy(entry.name).into_owned());
         } else if entry.is_used() {
+            touched.note(entry);
             let id = number(entry.name);
             if !seen.insert((entry.kind, id)) {
                 twice.insert((entry.kind, id));

@@ -65,7 +65,7 @@ impl Simulation {
             simulation.now = *at;
             simulation.events.push((*at, event.clone()));
         }
-        let resumed = Event::RunResumed { version: "simulated".into() };
+        let resumed = simulation.engine.resume("simulated".into());
         simulation.engine.apply(simulation.now, &resumed);
         simulation.events.push((simulation.now, resumed));
         simulation.world.reconcile(simulation.now, &simulation.engine);

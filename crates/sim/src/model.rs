@@ -190,11 +190,11 @@ impl Model {
     }
 }
 
-/// What a plan says of how long its tasks take: what was declared, else what earlier runs showed. Work on files takes no
+/// The expected durations of a plan's tasks: measured in earlier runs, else declared. Work on files takes no
 /// time of its own: the network does.
 pub fn declared(plan: &Plan) -> Vec<Option<Duration>> {
     let earlier = plan.expected.iter().copied().chain(std::iter::repeat(None));
-    plan.workflow.tasks.iter().zip(earlier).map(|(task, earlier)| declared_of(task).or(earlier)).collect()
+    plan.workflow.tasks.iter().zip(earlier).map(|(task, earlier)| earlier.or_else(|| declared_of(task))).collect()
 }
 
 fn declared_of(task: &Task) -> Option<Duration> {

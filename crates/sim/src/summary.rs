@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashMap};
 use std::time::Duration;
 use tulpar_core::engine::Engine;
-use tulpar_core::event::Event;
+use tulpar_core::event::{Consequence, Event};
 use tulpar_core::ids::JobId;
 use tulpar_core::job::Ending;
 use tulpar_core::plan::{Plan, Target};
@@ -113,7 +113,6 @@ impl Summary {
             self.last = self.last.max(*at);
             match event {
                 Event::Missed { job, .. } | Event::Due { job } => self.ready[job.index()] = *at,
-                Event::Retrying { job, until, .. } => self.ready[job.index()] = *until,
                 Event::Reused { job, .. }
                 | Event::Skipped { job, .. }
                 | Event::Failed { job, .. }
@@ -127,7 +126,7 @@ impl Summary {
                     group.running += 1;
                     group.most_at_once = group.most_at_once.max(group.running);
                 }
-                Event::Ended { attempt, report } => {
+                Event::Ended { attempt, report, then } => {
                     let wall = report.ended.since(report.started);
                     let Some(request) = self.live.remove(&attempt.job) else { continue };
                     let seconds = wall.as_secs_f64() * f64::from(request.nodes);
@@ -135,12 +134,17 @@ impl Summary {
                     self.gpu_seconds += seconds * request.milli_gpus() as f64 / f64::from(WHOLE);
                     match report.ending {
                         Ending::Exit(0) => {}
-                        Ending::Preempted | Ending::NodeLost => self.evicted += 1,
+                        Ending::Preempted | Ending::NodeLost | Ending::DriverLost => self.evicted += 1,
                         _ => self.failed += 1,
                     }
                     let wait = report.started.since(self.ready[attempt.job.index()]);
-                    if report.ending.is_success() {
-                        self.settled(engine, *at, attempt.job);
+                    match then {
+                        Consequence::Retry { until, .. } => self.ready[attempt.job.index()] = *until,
+                        Consequence::Paused => {}
+                        Consequence::Done
+                        | Consequence::Failed { .. }
+                        | Consequence::Pruned
+                        | Consequence::Cancelled => self.settled(engine, *at, attempt.job),
                     }
                     self.first_start = Some(self.first_start.map_or(report.started, |old| old.min(report.started)));
                     self.last_end = Some(self.last_end.map_or(report.ended, |old| old.max(report.ended)));

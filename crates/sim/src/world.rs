@@ -29,7 +29,7 @@ pub struct World {
     evictions: Option<Hazard>,
     node_losses: Option<Hazard>,
     cache: HashMap<Digest, Vec<OutputFile>>,
-    /// What trials with these parameters say; else something that is the same for the same command.
+    /// The values that trials with these parameters report; without it, they report nothing.
     answer: Option<fn(&Values) -> f64>,
 }
 
@@ -176,6 +176,7 @@ impl World {
                         self.cache.insert(key.digest(), publication.outputs.to_vec());
                     }
                 }
+                Action::Keep(_) => {}
                 Action::Finish(finished) => outcome = Some(finished),
             }
         }
@@ -367,16 +368,12 @@ impl World {
         self.next(told, attempt, Happening::Tell(Input::Ended { attempt, report }));
     }
 
-    /// The numbers that a trial says.
+    /// The numbers that a trial says, where the world knows them. Nothing else is measured in virtual time.
     fn told(&self, engine: &Engine, spec: &JobSpec) -> Option<Box<Told>> {
-        if spec.objectives.is_empty() {
-            return None;
-        }
-        let graph = engine.graph();
-        let parameters = || graph.parameters(spec.attempt.job);
-        let known = self.answer.and_then(|answer| Some(answer(&parameters()?)));
-        let number = |name: &String| (name.clone(), known.unwrap_or_else(|| guess(name, spec)));
-        Some(Box::new(Told { values: spec.objectives.iter().map(number).collect(), steps: Vec::new() }))
+        let answer = self.answer.filter(|_| !spec.objectives.is_empty())?;
+        let value = answer(&engine.graph().parameters(spec.attempt.job)?);
+        let values = spec.objectives.iter().map(|name| (name.clone(), value)).collect();
+        Some(Box::new(Told { values, steps: Vec::new() }))
     }
 
     /// Files as the task would leave them, as large as it says.
@@ -440,13 +437,6 @@ fn moved(spec: &JobSpec, outputs: &[OutputFile]) -> (u64, u64) {
     }
 }
 
-/// Any number between 0 and 1, the same for the same command.
-fn guess(name: &str, spec: &JobSpec) -> f64 {
-    let digest = Digest::of(format!("{name} {:?}", spec.command).as_bytes());
-    let bits = u32::from_le_bytes([digest.0[0], digest.0[1], digest.0[2], digest.0[3]]);
-    f64::from(bits) / f64::from(u32::MAX)
-}
-
 fn report(
     started: Timestamp,
     ended: Timestamp,
@@ -457,5 +447,5 @@ fn report(
     let wall_us = ended.since(started).as_micros() as u64;
     let user_us = wall_us.saturating_mul(u64::from(milli_cpus)) / 1000;
     let usage = Usage { wall_us, user_us, ..Usage::default() };
-    Box::new(Report { ending, started, ended, usage, outputs, stderr_tail: String::new(), script: None, told: None })
+    Box::new(Report { started, usage, outputs, ..Report::unstarted(ending, ended) })
 }

@@ -12,6 +12,8 @@ mod main {
     mod scale;
     mod summit;
     mod traces;
+    mod transitions;
+    mod trials;
 
     /// Says loudly that something could not be tried here; `./test` counts these.
     #[expect(clippy::print_stderr, reason = "for whoever runs the tests")]

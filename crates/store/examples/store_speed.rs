@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::time::Instant;
-use tulpar_core::event::{Event, Placement, Reason, Share};
+use tulpar_core::event::{Consequence, Event, Placement, Reason, Share};
 use tulpar_core::ids::{AttemptId, Digest, JobId, NodeId};
 use tulpar_core::job::{Ending, OutputFile, Report, Usage};
 use tulpar_core::resources::Request;
@@ -94,6 +94,7 @@ fn of_one_task(job: u32) -> [Event; 4] {
         stderr_tail: String::new(),
         script: None,
         told: None,
+        left_out: Vec::new(),
     };
     [
         Event::Missed { job: JobId(job), key: Some(digest), reason: Reason::New },
@@ -108,6 +109,6 @@ fn of_one_task(job: u32) -> [Event; 4] {
             versions: Default::default(),
         },
         Event::Started { attempt },
-        Event::Ended { attempt, report: Box::new(report) },
+        Event::Ended { attempt, report: Box::new(report), then: Consequence::Done },
     ]
 }

@@ -5,6 +5,7 @@ use serde_json::Value;
 use std::collections::BTreeMap;
 use tulpar_core::ids::{Digest, JobId};
 use tulpar_core::job::{Sample, Usage};
+use tulpar_core::provenance::{Metric, Provenance};
 use tulpar_core::units::Timestamp;
 
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -29,6 +30,9 @@ pub struct RunAnswer {
     pub last_at: Option<Timestamp>,
     pub bad_lines: u64,
     pub unknown_events: u64,
+    pub provenance: Provenance,
+    /// Metrics that tasks reported, each over the tasks of its set.
+    pub metrics: Vec<Metric>,
 }
 
 /// Which jobs to list. Everything absent means all of them.
@@ -176,6 +180,8 @@ pub enum Wanted {
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Producer {
     pub run: String,
+    /// When the run started.
+    pub started: Option<Timestamp>,
     pub version: Option<String>,
     pub plan: Option<String>,
     pub output: OutputAnswer,
@@ -202,6 +208,9 @@ pub struct SetSummary {
     pub jobs: BTreeMap<String, u64>,
     pub reused: u64,
     pub attempts: u64,
+    /// Of the attempts, those whose wall time is known, and those whose CPU time, reads and writes are.
+    pub timed: u64,
+    pub measured: u64,
     pub wall_us: Spread,
     /// User and system together.
     pub cpu_us: Spread,

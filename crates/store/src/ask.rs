@@ -11,6 +11,7 @@ use rusqlite::{Connection, Row, params};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use tulpar_core::ids::JobId;
+use tulpar_core::provenance::{Code, Metric, Provenance};
 use tulpar_core::units::Timestamp;
 
 const JOB_COLUMNS: &str = "job, name, task_set, state, since, attempts, why, key, reused_from, blame, because, last_started, last_wall_us, \
@@ -114,7 +115,7 @@ impl Store {
             Wanted::Path(path) => ("path", path.clone()),
         };
         let query = format!(
-            "SELECT {OUTPUT_COLUMNS}, outputs.run, runs.name, runs.version, runs.plan, jobs.key, jobs.reused_from \
+            "SELECT {OUTPUT_COLUMNS}, outputs.run, runs.name, runs.version, runs.plan, jobs.key, jobs.reused_from, runs.started \
              FROM outputs JOIN runs USING (run) LEFT JOIN jobs USING (run, job) WHERE outputs.{column} = ?1 \
              ORDER BY attempt IS NULL, runs.started DESC, outputs.job"
         );
@@ -129,6 +130,7 @@ impl Store {
                         plan: row.get(12)?,
                         key: row.get(13)?,
                         reused_from: row.get(14)?,
+                        started: row.get::<_, Option<i64>>(15)?.map(timestamp),
                         attempt: None,
                     };
                     Ok((row.get(9)?, producer))
@@ -167,7 +169,22 @@ fn run_answer(sql: &Connection, run: RunRow) -> rusqlite::Result<RunAnswer> {
         jobs.insert(row.get(0)?, unsigned(row, 1)?);
         reused += unsigned(row, 2)?;
     }
+    let metrics = sql
+        .prepare_cached(
+            "SELECT coalesce(jobs.task_set, ''), metrics.name, count(*), min(value), avg(value), max(value), min(job) AS first \
+             FROM metrics LEFT JOIN jobs USING (run, job) WHERE run = ?1 GROUP BY 1, 2 ORDER BY first, 2",
+        )?
+        .query_map([run.run], metric_from)?
+        .collect::<Result<_, _>>()?;
+    let provenance = Provenance {
+        parameters: run.parameters.and_then(read).unwrap_or_default(),
+        metadata: run.metadata.and_then(read).unwrap_or_default(),
+        code: run.git_commit.map(|commit| Code { commit, dirty: run.git_dirty.unwrap_or(true) }),
+        environments: run.environments.and_then(read).unwrap_or_default(),
+    };
     Ok(RunAnswer {
+        provenance,
+        metrics,
         name: run.name,
         version: run.version,
         plan: run.plan,
@@ -259,7 +276,22 @@ fn output_from(row: &Row<'_>) -> rusqlite::Result<OutputAnswer> {
     })
 }
 
+fn metric_from(row: &Row<'_>) -> rusqlite::Result<Metric> {
+    Ok(Metric {
+        set: row.get(0)?,
+        name: row.get(1)?,
+        tasks: unsigned(row, 2)?,
+        min: row.get(3)?,
+        mean: row.get(4)?,
+        max: row.get(5)?,
+    })
+}
+
 fn json(text: String) -> Option<Value> {
+    read(text)
+}
+
+fn read<T: serde::de::DeserializeOwned>(text: String) -> Option<T> {
     serde_json::from_str(&text).ok()
 }
 

@@ -32,7 +32,7 @@ pub struct Synced {
     pub samples: u64,
     /// Lines of journals, records and samples that could not be read.
     pub bad_lines: u64,
-    /// Events of a newer Tulpar, kept as text only.
+    /// Events of another version of Tulpar, kept as text only.
     pub unknown_events: u64,
     /// Runs whose folder is gone.
     pub forgotten: u64,

@@ -76,6 +76,7 @@ pub fn letter(state: &str, reused: bool) -> u8 {
         "running" => b'r',
         "held" => b'h',
         "backoff" => b'b',
+        "paused" => b'p',
         "done" => b'd',
         "failed" => b'f',
         "skipped" => b's',

@@ -11,9 +11,9 @@ use crate::tallies::Tallies;
 use crate::trials::Trials;
 use rusqlite::{Connection, params};
 use std::collections::{HashMap, HashSet};
-use tulpar_core::event::{Because, Blame, Event, Outcome, Placement, Stopping};
+use tulpar_core::event::{Because, Blame, Consequence, Event, Outcome, Placement, Stopping};
 use tulpar_core::ids::{AttemptId, JobId};
-use tulpar_core::job::{Ending, OutputFile, Record, Sample, Usage};
+use tulpar_core::job::{Ending, OutputFile, Record, Sample, Told, Usage};
 use tulpar_core::live::{LiveLine, Seen};
 use tulpar_core::units::Timestamp;
 
@@ -54,27 +54,40 @@ impl<'a> Changes<'a> {
     pub(crate) fn event(&mut self, at: Timestamp, event: Event) -> rusqlite::Result<()> {
         let at = signed(at.0);
         match event {
-            Event::RunStarted { version, plan, seed, .. } => {
+            Event::RunStarted { version, plan, seed, provenance, simulated, .. } => {
+                self.run.simulated = simulated;
+                self.run.metadata = json(&provenance.metadata);
+                self.run.parameters = json(&provenance.parameters);
+                self.run.environments = json(&provenance.environments);
+                self.run.git_dirty = provenance.code.as_ref().map(|code| code.dirty);
+                self.run.git_commit = provenance.code.map(|code| code.commit);
                 self.run.version = Some(version);
                 self.run.plan = Some(plan.hex());
                 self.run.seed = Some(seed.to_string());
                 self.run.started = Some(at);
             }
-            Event::RunResumed { version } => {
+            Event::RunResumed { version, reopened } => {
                 self.run.version = Some(version);
                 self.run.resumed += 1;
                 self.run.ended = None;
                 self.run.outcome = None;
                 self.run.stopping = None;
+                for job in reopened {
+                    self.trials.again(self.sql, self.run.run, job)?;
+                    let row = self.enter(job, "waiting", at)?;
+                    row.blame = None;
+                    row.because = None;
+                }
             }
             Event::Missed { job, key, reason } => {
                 let row = self.enter(job, "ready", at)?;
                 row.key = key.map(|key| key.hex());
                 row.why = json(&reason);
             }
-            Event::Reused { job, key, run, outputs, told } => {
+            Event::Reused { job, key, run, outputs, told, .. } => {
                 self.trials.again(self.sql, self.run.run, job)?;
                 self.trials.ended(self.sql, self.run.run, (job, at), told.as_deref(), true)?;
+                self.metrics(job, told.as_deref())?;
                 let row = self.enter(job, "done", at)?;
                 row.key = Some(key.hex());
                 row.reused_from = Some(run);
@@ -105,13 +118,14 @@ impl<'a> Changes<'a> {
                 self.enter(attempt.job, "submitted", at)?;
                 self.attempt(attempt)?.held = None;
             }
-            Event::Ended { attempt, report } => {
-                let well = report.ending.is_success();
-                let job = self.enter(attempt.job, if well { "done" } else { "backoff" }, at)?;
+            Event::Ended { attempt, report, then } => {
+                let well = then == Consequence::Done;
+                let job = self.stand(attempt.job, at, &then)?;
                 job.started = Some(signed(report.started.0));
-                job.wall_us = Some(signed(report.usage.wall_us));
-                job.cpu_us = Some(signed(report.usage.user_us + report.usage.system_us));
-                job.peak_rss = Some(signed(report.usage.peak_rss));
+                let usage = &report.usage;
+                job.wall_us = Some(signed(usage.wall_us)).filter(|wall| *wall > 0);
+                job.cpu_us = usage.is_measured().then(|| signed(usage.user_us + usage.system_us));
+                job.peak_rss = Some(signed(report.usage.peak_rss)).filter(|bytes| *bytes > 0);
                 self.end(attempt, report.started, report.ended, report.usage, &[])?;
                 let row = self.attempt(attempt)?;
                 row.started = Some(signed(report.started.0));
@@ -125,30 +139,26 @@ impl<'a> Changes<'a> {
                 }
                 self.trials.ended(self.sql, self.run.run, (attempt.job, at), report.told.as_deref(), well)?;
                 if well {
+                    self.metrics(attempt.job, report.told.as_deref())?;
                     self.outputs(attempt.job, Some(attempt.n), &report.outputs)?;
                 }
+                self.trial_stands(attempt.job, at, &then)?;
             }
-            Event::Retrying { job, .. } => drop(self.enter(job, "backoff", at)?),
             Event::Due { job } => drop(self.enter(job, "ready", at)?),
             Event::Failed { job, blame } => {
-                let blame = match blame {
-                    Blame::Task => "task",
-                    Blame::Resources => "resources",
-                    Blame::TooMuch => "too_much",
-                    Blame::Site => "site",
-                };
-                self.enter(job, "failed", at)?.blame = Some(blame);
-                self.trials.state(self.sql, self.run.run, (job, at), "failed", Some(blame))?;
+                let failed = Consequence::Failed { blame };
+                self.stand(job, at, &failed)?;
+                self.trial_stands(job, at, &failed)?;
             }
             Event::Skipped { job, because } => {
                 if because == Because::Pruned {
-                    self.trials.state(self.sql, self.run.run, (job, at), "pruned", None)?;
+                    self.trial_stands(job, at, &Consequence::Pruned)?;
                 }
                 self.enter(job, "skipped", at)?.because = json(&because);
             }
             Event::Cancelled { job } => {
-                self.enter(job, "cancelled", at)?;
-                self.trials.state(self.sql, self.run.run, (job, at), "failed", Some("cancelled"))?;
+                self.stand(job, at, &Consequence::Cancelled)?;
+                self.trial_stands(job, at, &Consequence::Cancelled)?;
             }
             Event::Asked { job, values, origin } => {
                 self.trials.asked(self.sql, self.run.run, (job, at), &values, &origin)?;
@@ -158,16 +168,12 @@ impl<'a> Changes<'a> {
             }
             // It has no job: what others ran is in their storage, and in the study.
             Event::Added { .. } | Event::Curtailed { .. } => {}
-            Event::Paused { job } => {
-                self.enter(job, "backoff", at)?;
-                self.trials.state(self.sql, self.run.run, (job, at), "paused", None)?;
-            }
             Event::Continued { job } => {
                 self.enter(job, "ready", at)?;
                 self.trials.state(self.sql, self.run.run, (job, at), "running", None)?;
             }
             Event::Grafted { .. } => self.grafted = true,
-            Event::Node { .. } | Event::Ordered { .. } => {}
+            Event::HeldBack { .. } | Event::Node { .. } | Event::Ordered { .. } => {}
             Event::Stopping { how } => {
                 let how = match how {
                     Stopping::Drain => "drain",
@@ -270,6 +276,37 @@ impl<'a> Changes<'a> {
         Ok(row)
     }
 
+    /// The job stands as the end of its attempt says.
+    fn stand(&mut self, job: JobId, at: i64, then: &Consequence) -> rusqlite::Result<&mut JobRow> {
+        let state = match then {
+            Consequence::Done => "done",
+            Consequence::Retry { .. } => "backoff",
+            Consequence::Failed { .. } => "failed",
+            Consequence::Pruned => "skipped",
+            Consequence::Paused => "paused",
+            Consequence::Cancelled => "cancelled",
+        };
+        let row = self.enter(job, state, at)?;
+        match then {
+            Consequence::Failed { blame } => row.blame = Some(blame_word(*blame)),
+            Consequence::Pruned => row.because = json(&Because::Pruned),
+            _ => {}
+        }
+        Ok(row)
+    }
+
+    /// And so does its trial; one that is complete has said so with its numbers.
+    fn trial_stands(&mut self, job: JobId, at: i64, then: &Consequence) -> rusqlite::Result<()> {
+        let (state, reason) = match then {
+            Consequence::Done | Consequence::Retry { .. } => return Ok(()),
+            Consequence::Failed { blame } => ("failed", Some(blame_word(*blame))),
+            Consequence::Pruned => ("pruned", None),
+            Consequence::Paused => ("paused", None),
+            Consequence::Cancelled => ("failed", Some("cancelled")),
+        };
+        self.trials.state(self.sql, self.run.run, (job, at), state, reason)
+    }
+
     fn attempt(&mut self, attempt: AttemptId) -> rusqlite::Result<&mut AttemptRow> {
         use std::collections::hash_map::Entry;
         match self.attempts.entry((attempt.job.0, attempt.n)) {
@@ -281,6 +318,10 @@ impl<'a> Changes<'a> {
                 Ok(place.insert(known.unwrap_or_default()))
             }
         }
+    }
+
+    fn metrics(&self, job: JobId, told: Option<&Told>) -> rusqlite::Result<()> {
+        told.map_or(Ok(()), |told| rows::write_metrics(self.sql, self.run.run, job.0, &told.values))
     }
 
     fn outputs(&self, job: JobId, attempt: Option<u32>, outputs: &[OutputFile]) -> rusqlite::Result<()> {
@@ -379,13 +420,26 @@ impl AttemptRow {
             Ending::Checkpointed => ("checkpointed", None, None),
             Ending::Preempted => ("preempted", None, None),
             Ending::NodeLost => ("node_lost", None, None),
+            Ending::DriverLost => ("driver_lost", None, None),
+            Ending::NoRoom(why) => ("no_room", None, Some(why.clone())),
             Ending::Cancelled => ("cancelled", None, None),
             Ending::Incomplete(missing) => ("incomplete", None, json(missing)),
+            Ending::InputsChanged(paths) => ("inputs_changed", None, json(paths)),
             Ending::Refused(why) => ("refused", None, Some(why.clone())),
         };
         self.ending = Some(word.to_owned());
         self.code = code;
         self.detail = detail;
+    }
+}
+
+fn blame_word(blame: Blame) -> &'static str {
+    match blame {
+        Blame::Task => "task",
+        Blame::Resources => "resources",
+        Blame::TooMuch => "too_much",
+        Blame::Site => "site",
+        Blame::Inputs => "inputs",
     }
 }
 

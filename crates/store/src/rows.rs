@@ -1,6 +1,7 @@
 //! Rows of runs, jobs, attempts and outputs: read, written and removed. No meaning here, only columns.
 
 use rusqlite::{Connection, OptionalExtension, Row, params};
+use std::collections::BTreeMap;
 use tulpar_core::job::{OutputFile, TransferKind, TransferReport, Usage};
 
 #[derive(Clone, Debug, Default)]
@@ -33,6 +34,14 @@ pub(crate) struct RunRow {
     pub usage_width: i64,
     /// Up to when `usage_over_time` knows something.
     pub usage_until: i64,
+    /// As JSON, as `environments`.
+    pub parameters: Option<String>,
+    pub git_commit: Option<String>,
+    pub git_dirty: Option<bool>,
+    pub environments: Option<String>,
+    pub simulated: bool,
+    /// As JSON.
+    pub metadata: Option<String>,
 }
 
 #[derive(Clone, Debug, Default)]
@@ -97,9 +106,9 @@ pub(crate) struct AttemptRow {
     pub samples: Option<String>,
 }
 
-pub(crate) const STATES: [&str; 10] =
-    ["waiting", "ready", "submitted", "running", "held", "backoff", "done", "failed", "skipped", "cancelled"];
-pub(crate) const BLAMES: [&str; 4] = ["task", "resources", "too_much", "site"];
+pub(crate) const STATES: [&str; 11] =
+    ["waiting", "ready", "submitted", "running", "held", "backoff", "paused", "done", "failed", "skipped", "cancelled"];
+pub(crate) const BLAMES: [&str; 5] = ["task", "resources", "too_much", "site", "inputs"];
 
 /// The word as the tables spell it.
 fn known(words: &[&'static str], text: &str) -> Option<&'static str> {
@@ -112,7 +121,8 @@ pub(crate) fn signed(value: u64) -> i64 {
 }
 
 pub(crate) const RUN_COLUMNS: &str = "run, name, version, plan, seed, started, ended, outcome, stopping, resumed, events, last_seq, \
-     last_at, bad_lines, unknown_events, jobs, tail, journal_bytes, records_bytes, samples_bytes, samples_tail, usage_width, usage_until";
+     last_at, bad_lines, unknown_events, jobs, tail, journal_bytes, records_bytes, samples_bytes, samples_tail, usage_width, usage_until, parameters, \
+     git_commit, git_dirty, environments, simulated, metadata";
 
 /// From a row of [`RUN_COLUMNS`].
 pub(crate) fn run_from(row: &Row<'_>) -> rusqlite::Result<RunRow> {
@@ -140,6 +150,12 @@ pub(crate) fn run_from(row: &Row<'_>) -> rusqlite::Result<RunRow> {
         samples_tail: row.get(20)?,
         usage_width: row.get(21)?,
         usage_until: row.get(22)?,
+        parameters: row.get(23)?,
+        git_commit: row.get(24)?,
+        git_dirty: row.get(25)?,
+        environments: row.get(26)?,
+        simulated: row.get(27)?,
+        metadata: row.get(28)?,
     })
 }
 
@@ -152,7 +168,7 @@ pub(crate) fn read_run(sql: &Connection, name: &str) -> rusqlite::Result<Option<
 pub(crate) fn write_run(sql: &Connection, row: &RunRow) -> rusqlite::Result<()> {
     sql.prepare_cached(
         "INSERT OR REPLACE INTO runs VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, \
-         ?20, ?21, ?22, ?23)",
+         ?20, ?21, ?22, ?23, ?24, ?25, ?26, ?27, ?28, ?29)",
     )?
     .execute(params![
         row.run,
@@ -177,7 +193,13 @@ pub(crate) fn write_run(sql: &Connection, row: &RunRow) -> rusqlite::Result<()> 
         row.samples_bytes,
         row.samples_tail,
         row.usage_width,
-        row.usage_until
+        row.usage_until,
+        row.parameters,
+        row.git_commit,
+        row.git_dirty,
+        row.environments,
+        row.simulated,
+        row.metadata,
     ])?;
     Ok(())
 }
@@ -298,7 +320,10 @@ pub(crate) fn read_attempt(sql: &Connection, run: i64, job: u32, n: u32) -> rusq
 }
 
 pub(crate) fn write_attempt(sql: &Connection, run: i64, job: u32, n: u32, row: &AttemptRow) -> rusqlite::Result<()> {
-    let used = |field: fn(&Usage) -> u64| row.usage.as_ref().map(|usage| signed(field(usage)));
+    let any = |field: fn(&Usage) -> u64| row.usage.as_ref().map(|usage| signed(field(usage)));
+    let used = |field| any(field).filter(|_| row.usage.as_ref().is_some_and(Usage::is_measured));
+    // No process has none: it ended before anybody looked, or there was no device.
+    let seen = |field: fn(&Usage) -> u64| any(field).filter(|value| *value > 0);
     sql.prepare_cached(
         "INSERT OR REPLACE INTO attempts VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, \
          ?18, ?19, ?20, ?21, ?22, ?23, ?24, ?25, ?26, ?27, ?28, ?29, ?30, ?31, ?32, ?33, ?34, ?35, ?36, ?37, ?38)",
@@ -325,10 +350,10 @@ pub(crate) fn write_attempt(sql: &Connection, run: i64, job: u32, n: u32, row: &
         row.stderr_tail,
         row.input_files,
         row.input_bytes,
-        used(|usage| usage.wall_us),
+        seen(|usage| usage.wall_us),
         used(|usage| usage.user_us),
         used(|usage| usage.system_us),
-        used(|usage| usage.peak_rss),
+        seen(|usage| usage.peak_rss),
         used(|usage| usage.read_bytes),
         used(|usage| usage.write_bytes),
         used(|usage| usage.read_calls),
@@ -339,8 +364,8 @@ pub(crate) fn write_attempt(sql: &Connection, run: i64, job: u32, n: u32, row: &
         used(|usage| usage.involuntary_switches),
         used(|usage| usage.minor_faults),
         used(|usage| usage.major_faults),
-        used(|usage| usage.peak_gpu_memory),
-        used(|usage| u64::from(usage.gpu_utilisation)),
+        seen(|usage| usage.peak_gpu_memory),
+        used(|usage| u64::from(usage.gpu_utilisation)).filter(|_| seen(|usage| usage.peak_gpu_memory).is_some()),
         row.samples,
     ])?;
     Ok(())
@@ -389,10 +414,24 @@ pub(crate) fn write_transfer(
             place(&transfer.to),
             signed(transfer.files),
             signed(transfer.bytes),
-            transfer.started.map(|at| signed(at.0)),
+            signed(transfer.started.0),
             signed(transfer.wall_us),
             signed(transfer.retries)
         ])?;
+    Ok(())
+}
+
+/// The metrics that a job reported, in place of its earlier ones. SQLite has no word for NaN.
+pub(crate) fn write_metrics(
+    sql: &Connection,
+    run: i64,
+    job: u32,
+    values: &BTreeMap<String, f64>,
+) -> rusqlite::Result<()> {
+    for (name, value) in values.iter().filter(|(_, value)| value.is_finite()) {
+        sql.prepare_cached("INSERT OR REPLACE INTO metrics VALUES (?1, ?2, ?3, ?4)")?
+            .execute(params![run, job, name, value])?;
+    }
     Ok(())
 }
 
@@ -409,6 +448,7 @@ pub(crate) fn remove(sql: &Connection, run: i64) -> rusqlite::Result<()> {
         "usage_over_time",
         "outputs",
         "transfers",
+        "metrics",
         "trials",
         "trial_steps",
         "events",

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::time::Duration;
 
 /// Counted up whenever a table or the meaning of a column changes; an older store is then made anew.
-pub(crate) const VERSION: i64 = 4;
+pub(crate) const VERSION: i64 = 8;
 
 const TABLES: &str = "
 CREATE TABLE runs (
@@ -31,7 +31,13 @@ CREATE TABLE runs (
     samples_bytes INTEGER NOT NULL DEFAULT 0,
     samples_tail TEXT NOT NULL DEFAULT '',
     usage_width INTEGER NOT NULL DEFAULT 0,
-    usage_until INTEGER NOT NULL DEFAULT 0
+    usage_until INTEGER NOT NULL DEFAULT 0,
+    parameters TEXT,
+    git_commit TEXT,
+    git_dirty INTEGER,
+    environments TEXT,
+    simulated INTEGER NOT NULL DEFAULT 0,
+    metadata TEXT
 );
 CREATE TABLE jobs (
     run INTEGER NOT NULL,
@@ -82,16 +88,19 @@ CREATE TABLE task_sets (
     task_set TEXT NOT NULL,
     first_job INTEGER NOT NULL,
     attempts INTEGER NOT NULL,
-    wall_us INTEGER NOT NULL,
-    max_wall_us INTEGER NOT NULL,
-    cpu_us INTEGER NOT NULL,
-    max_cpu_us INTEGER NOT NULL,
-    peak_rss INTEGER NOT NULL,
-    max_peak_rss INTEGER NOT NULL,
-    read_bytes INTEGER NOT NULL,
-    max_read_bytes INTEGER NOT NULL,
-    write_bytes INTEGER NOT NULL,
-    max_write_bytes INTEGER NOT NULL,
+    timed INTEGER NOT NULL,
+    measured INTEGER NOT NULL,
+    sized INTEGER NOT NULL,
+    wall_us INTEGER,
+    max_wall_us INTEGER,
+    cpu_us INTEGER,
+    max_cpu_us INTEGER,
+    peak_rss INTEGER,
+    max_peak_rss INTEGER,
+    read_bytes INTEGER,
+    max_read_bytes INTEGER,
+    write_bytes INTEGER,
+    max_write_bytes INTEGER,
     PRIMARY KEY (run, task_set)
 ) WITHOUT ROWID;
 CREATE TABLE attempts (
@@ -191,6 +200,13 @@ CREATE TABLE transfers (
     wall_us INTEGER NOT NULL,
     retries INTEGER NOT NULL,
     PRIMARY KEY (run, job, n, number)
+) WITHOUT ROWID;
+CREATE TABLE metrics (
+    run INTEGER NOT NULL,
+    job INTEGER NOT NULL,
+    name TEXT NOT NULL,
+    value REAL NOT NULL,
+    PRIMARY KEY (run, job, name)
 ) WITHOUT ROWID;
 CREATE TABLE trials (
     run INTEGER NOT NULL,

@@ -17,15 +17,29 @@ pub(crate) struct Tallies {
 struct Sums {
     first_job: u32,
     attempts: i64,
-    /// Total and largest.
-    of: [(i64, i64); MEASURES],
+    of: [Sum; MEASURES],
+}
+
+/// Of the attempts of which the figure is known.
+#[derive(Clone, Copy, Default)]
+struct Sum {
+    count: i64,
+    total: i64,
+    largest: i64,
 }
 
 const MEASURES: usize = 5;
 
 /// In the order of the columns of `task_sets`.
-fn measures(usage: &Usage) -> [u64; MEASURES] {
-    [usage.wall_us, usage.user_us + usage.system_us, usage.peak_rss, usage.read_bytes, usage.write_bytes]
+fn measures(usage: &Usage) -> [Option<u64>; MEASURES] {
+    let measured = |value: u64| usage.is_measured().then_some(value);
+    [
+        Some(usage.wall_us).filter(|wall| *wall > 0),
+        measured(usage.user_us + usage.system_us),
+        usage.peak_memory(),
+        measured(usage.read_bytes),
+        measured(usage.write_bytes),
+    ]
 }
 
 impl Tallies {
@@ -52,15 +66,17 @@ impl Tallies {
     pub(crate) fn attempt(&mut self, set: &str, job: u32, usage: &Usage) {
         let sums = self.set(set, job);
         sums.attempts += 1;
-        for ((total, largest), value) in sums.of.iter_mut().zip(measures(usage)) {
-            *total = total.saturating_add(signed(value));
-            *largest = (*largest).max(signed(value));
+        for (sum, value) in sums.of.iter_mut().zip(measures(usage)) {
+            let Some(value) = value else { continue };
+            sum.count += 1;
+            sum.total = sum.total.saturating_add(signed(value));
+            sum.largest = sum.largest.max(signed(value));
         }
     }
 
     fn set(&mut self, set: &str, job: u32) -> &mut Sums {
         if !self.sets.contains_key(set) {
-            let new = Sums { first_job: job, attempts: 0, of: [(0, 0); MEASURES] };
+            let new = Sums { first_job: job, attempts: 0, of: [Sum::default(); MEASURES] };
             self.sets.insert(set.to_owned(), new);
         }
         self.sets.get_mut(set).expect("it was put in just now")
@@ -75,20 +91,31 @@ impl Tallies {
             count.execute(params![run, set, state, jobs, reused])?;
         }
         let mut sum = sql.prepare_cached(
-            "INSERT INTO task_sets VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14) \
+            "INSERT INTO task_sets VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17) \
              ON CONFLICT DO UPDATE SET first_job = min(first_job, excluded.first_job), \
-             attempts = attempts + excluded.attempts, \
-             wall_us = wall_us + excluded.wall_us, max_wall_us = max(max_wall_us, excluded.max_wall_us), \
-             cpu_us = cpu_us + excluded.cpu_us, max_cpu_us = max(max_cpu_us, excluded.max_cpu_us), \
-             peak_rss = peak_rss + excluded.peak_rss, max_peak_rss = max(max_peak_rss, excluded.max_peak_rss), \
-             read_bytes = read_bytes + excluded.read_bytes, max_read_bytes = max(max_read_bytes, excluded.max_read_bytes), \
-             write_bytes = write_bytes + excluded.write_bytes, \
-             max_write_bytes = max(max_write_bytes, excluded.max_write_bytes)",
+             attempts = attempts + excluded.attempts, timed = timed + excluded.timed, \
+             measured = measured + excluded.measured, sized = sized + excluded.sized, \
+             wall_us = coalesce(wall_us + excluded.wall_us, wall_us, excluded.wall_us), \
+             max_wall_us = coalesce(max(max_wall_us, excluded.max_wall_us), max_wall_us, excluded.max_wall_us), \
+             cpu_us = coalesce(cpu_us + excluded.cpu_us, cpu_us, excluded.cpu_us), \
+             max_cpu_us = coalesce(max(max_cpu_us, excluded.max_cpu_us), max_cpu_us, excluded.max_cpu_us), \
+             peak_rss = coalesce(peak_rss + excluded.peak_rss, peak_rss, excluded.peak_rss), \
+             max_peak_rss = coalesce(max(max_peak_rss, excluded.max_peak_rss), max_peak_rss, excluded.max_peak_rss), \
+             read_bytes = coalesce(read_bytes + excluded.read_bytes, read_bytes, excluded.read_bytes), \
+             max_read_bytes = coalesce(max(max_read_bytes, excluded.max_read_bytes), max_read_bytes, \
+             excluded.max_read_bytes), \
+             write_bytes = coalesce(write_bytes + excluded.write_bytes, write_bytes, excluded.write_bytes), \
+             max_write_bytes = coalesce(max(max_write_bytes, excluded.max_write_bytes), max_write_bytes, \
+             excluded.max_write_bytes)",
         )?;
-        for (set, Sums { first_job, attempts, of: [wall, cpu, rss, read, write] }) in std::mem::take(&mut self.sets) {
+        for (set, Sums { first_job, attempts, of }) in std::mem::take(&mut self.sets) {
+            // NULL where nothing is known.
+            let known = |sum: Sum, value: i64| (sum.count > 0).then_some(value);
+            let [wall, cpu, rss, read, write] = of.map(|sum| (known(sum, sum.total), known(sum, sum.largest)));
+            let [timed, measured, sized, ..] = of.map(|sum| sum.count);
             sum.execute(params![
-                run, set, first_job, attempts, wall.0, wall.1, cpu.0, cpu.1, rss.0, rss.1, read.0, read.1, write.0,
-                write.1
+                run, set, first_job, attempts, timed, measured, sized, wall.0, wall.1, cpu.0, cpu.1, rss.0, rss.1,
+                read.0, read.1, write.0, write.1
             ])?;
         }
         Ok(())

@@ -72,7 +72,9 @@ impl Trials {
             ])?;
         }
         if well {
-            self.state(sql, run, (job, at), "complete", None)?;
+            // Only a simulated trial ends well and says nothing.
+            let state = if told.is_some() { "complete" } else { "simulated" };
+            self.state(sql, run, (job, at), state, None)?;
         }
         Ok(())
     }
@@ -89,7 +91,7 @@ impl Trials {
         if !self.has_any(sql, run)? {
             return Ok(());
         }
-        let over = matches!(state, "complete" | "pruned" | "failed");
+        let over = matches!(state, "complete" | "pruned" | "failed" | "simulated");
         sql.prepare_cached(
             "UPDATE trials SET state = ?3, ended = ?4, reason = ?5 WHERE run = ?1 AND job = ?2 AND state IN ('running', 'paused')",
         )?

@@ -4,6 +4,7 @@ mod main {
     mod fixture;
     mod live;
     mod peer;
+    mod provenance;
     mod questions;
     mod studies;
     mod sync;

@@ -25,7 +25,7 @@ mod types;
 pub use credentials::{Credentials, Keys, Secret};
 pub use error::{ErrorKind, TransferError};
 pub use location::{BadLocation, Location, Url};
-pub use server::{Answer, AnswerBody, Asked, Handler, Pages, ServeOptions, Server, Stream};
+pub use server::{Answer, AnswerBody, Asked, Handler, Pages, ServeOptions, Server, Stream, is_this_machine};
 pub use session::{Entry, Transfers};
 pub use types::{How, LinkMode, Moved, Options, Progress, Sha256Digest, Transfer};
 

@@ -6,12 +6,14 @@ use crate::progress::duration;
 use crate::replay::{self, Replayed};
 use crate::view::{Moment, count};
 use serde::Serialize;
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::time::Duration;
+use tulpar_core::engine::Engine;
 use tulpar_core::ids::{AttemptId, Digest, JobId, SetId};
-use tulpar_core::job::{CommandLine, InputFile, InputFiles, JobSpec};
+use tulpar_core::job::{CommandLine, InputFile, InputFiles, JobSpec, Source};
+use tulpar_core::plan::Plan;
 use tulpar_core::units::Bytes;
-use tulpar_core::workflow::{AxisValues, FileSource, Task, Template, template};
+use tulpar_core::workflow::{AxisValues, FileSource, Finding, Task, Template, template};
 use tulpar_exec::folder::Project;
 use tulpar_store::{AttemptAnswer, Producer, Store, Wanted};
 
@@ -225,21 +227,11 @@ impl Walk<'_> {
     fn input(&mut self, job: JobId, input: &InputFiles, depth: u32) -> Result<InputView, Failure> {
         let engine = &self.replayed.engine;
         let task = engine.plan().task(engine.graph().set_of(job));
-        let source = source(task, &input.name);
-        let (mut data, mut makers) = (None, Vec::new());
-        match source {
-            Some(FileSource::Data(id)) => data = Some(engine.plan().workflow.data[id.index()].name.clone()),
-            Some(FileSource::Output { task, output }) => makers = self.makers(job, task, output, &input.files),
-            Some(FileSource::Latest { task: set, .. }) => {
-                let position = task.inputs.iter().position(|other| other.name == input.name).unwrap_or(0) as u32;
-                makers.extend(engine.graph().version(job, position, set));
-            }
-            Some(FileSource::Search { task: set, .. }) => {
-                let graph = engine.graph();
-                makers.extend(graph.searches_for(job, set).into_iter().filter_map(|search| graph.best(search)));
-            }
-            None => {}
-        }
+        let data = match source(task, &input.name) {
+            Some(FileSource::Data(id)) => Some(engine.plan().workflow.data[id.index()].name.clone()),
+            _ => None,
+        };
+        let mut makers = makers(engine, job, input);
         let more = makers.len().saturating_sub(MOST_MAKERS);
         makers.truncate(MOST_MAKERS);
         let made_by = makers.into_iter().map(|maker| self.made(maker, depth - 1)).collect::<Result<_, _>>()?;
@@ -254,22 +246,54 @@ impl Walk<'_> {
             more,
         })
     }
+}
 
-    /// The jobs of `set` that left these files.
-    fn makers(&self, job: JobId, set: SetId, output: u32, files: &[InputFile]) -> Vec<JobId> {
-        let engine = &self.replayed.engine;
-        let wanted: HashSet<(&str, Digest)> = files.iter().map(|file| (file.path.as_str(), file.digest)).collect();
-        let left_one = |maker: &JobId| {
-            engine.outputs(*maker).is_some_and(|outputs| {
-                outputs.iter().any(|file| file.output == output && wanted.contains(&(file.path.as_str(), file.digest)))
-            })
-        };
-        let selected = engine.graph().selected(job, set);
-        // A task over one file of a dynamic source selects nothing: any task of the source may have left it.
-        let all = || engine.graph().jobs_of(set).into_iter().flatten().filter(left_one).collect();
-        let found: Vec<JobId> = selected.into_iter().filter(left_one).collect();
-        if found.is_empty() { all() } else { found }
-    }
+/// The jobs that left the files of an input; none for data.
+pub(crate) fn makers(engine: &Engine, job: JobId, input: &InputFiles) -> Vec<JobId> {
+    let graph = engine.graph();
+    let task = engine.plan().task(graph.set_of(job));
+    let position = task.inputs.iter().position(|other| other.name == input.name).map(|position| position as u32);
+    let planned = task.run.planned();
+    let further = position.and_then(|position| planned?.further.get(&position)).into_iter().flatten().copied();
+    let from = |source: FileSource| match source {
+        FileSource::Data(_) => Vec::new(),
+        FileSource::Output { task, output } => left_by(engine, job, task, output, &input.files),
+        FileSource::Latest { task: set, .. } => {
+            position.and_then(|position| graph.version(job, position, set)).into_iter().collect()
+        }
+        FileSource::Search { task: set, finding } => {
+            let searches = graph.searches_for(job, set).into_iter();
+            match finding {
+                Finding::Top { trials, .. } => searches.flat_map(|search| graph.top(search, trials as usize)).collect(),
+                Finding::Front(_) => searches.flat_map(|search| graph.front(search)).collect(),
+                Finding::Best | Finding::Trials | Finding::Output(_) => {
+                    searches.filter_map(|search| graph.best(search)).collect()
+                }
+            }
+        }
+    };
+    source(task, &input.name).into_iter().chain(further).flat_map(from).collect()
+}
+
+/// The user's files by their content: where what a run staged came from.
+pub(crate) fn originals(plan: &Plan) -> HashMap<Digest, &InputFile> {
+    let files = plan.files.iter().flat_map(|files| files.iter());
+    files.filter(|file| matches!(file.source, Source::Path(_))).map(|file| (file.digest, file)).collect()
+}
+
+/// The jobs of `set` that left these files.
+fn left_by(engine: &Engine, job: JobId, set: SetId, output: u32, files: &[InputFile]) -> Vec<JobId> {
+    let wanted: HashSet<(&str, Digest)> = files.iter().map(|file| (file.path.as_str(), file.digest)).collect();
+    let left_one = |maker: &JobId| {
+        engine.outputs(*maker).is_some_and(|outputs| {
+            outputs.iter().any(|file| file.output == output && wanted.contains(&(file.path.as_str(), file.digest)))
+        })
+    };
+    let selected = engine.graph().selected(job, set);
+    // A task over one file of a dynamic source selects nothing: any task of the source may have left it.
+    let all = || engine.graph().jobs_of(set).into_iter().flatten().filter(left_one).collect();
+    let found: Vec<JobId> = selected.into_iter().filter(left_one).collect();
+    if found.is_empty() { all() } else { found }
 }
 
 struct Origin {
@@ -363,7 +387,7 @@ fn ran(how: &How) -> String {
     if let Some(version) = &how.version {
         parts.push(format!("by Tulpar {version}"));
     }
-    if parts.is_empty() { "in a run that is no longer here".to_owned() } else { parts.join(", ") }
+    if parts.is_empty() { "no record is left of when and where".to_owned() } else { parts.join(", ") }
 }
 
 /// Thirty thousand names on a command line are for `--json`.

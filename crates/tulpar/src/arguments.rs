@@ -1,5 +1,9 @@
 //! What can be typed, and its help. One definition gives parsing, help text and shell completion.
 
+mod moving;
+
+pub(crate) use moving::{Links, ServeArguments, ShareArguments, TransferArguments};
+
 use crate::calling::HookArguments;
 use crate::pilots::PilotArguments;
 use crate::planning::PlanningArguments;
@@ -8,7 +12,7 @@ use crate::reporting::{ExportArguments, ReportArguments, StatsArguments};
 use crate::scheduling::{SchedulingArguments, SeveralArguments};
 use crate::simulation::SimulateArguments;
 use crate::tuning::TuneArguments;
-use crate::verbs::{DemoArguments, DrillArguments, Experiment, Io};
+use crate::verbs::{AuditArguments, DemoArguments, DrillArguments, Experiment, Io, VerifyArguments};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use std::path::PathBuf;
 
@@ -91,9 +95,13 @@ pub(crate) enum Verb {
     /// Write a run with what was measured, or a workflow, so that other systems read or run it
     Export(ExportArguments),
     /// List the files that a run made
-    Outputs(RunChoice),
+    Outputs(OutputsArguments),
     /// Tell what made a result: inputs, command, parameters, node, version
     Lineage(LineageArguments),
+    /// Check that a result still follows from what is recorded: its content, its inputs, your files
+    Verify(VerifyArguments),
+    /// Run a random sample of a run's tasks again, beside the run, and compare what they make
+    Audit(AuditArguments),
     /// Cancel a run, or some of its tasks
     Cancel(CancelArguments),
     /// List the runs of this folder
@@ -184,6 +192,10 @@ pub(crate) struct WorkflowChoice {
     /// The image of tasks that name neither an image nor an environment; experiments say it.
     #[arg(skip)]
     pub(crate) container: Option<String>,
+
+    /// Fetch what is behind URLs again: the run does not use the cache.
+    #[arg(skip)]
+    pub(crate) fetch_anew: bool,
 }
 
 /// Which files describe the world.
@@ -334,6 +346,10 @@ pub(crate) struct LaunchArguments {
     #[arg(long, value_enum, default_value_t = Keep::Failed, value_name = "WHICH")]
     pub(crate) keep: Keep,
 
+    /// Give tasks links to input files that are too large to copy; they must not write to them
+    #[arg(long)]
+    pub(crate) link_large: bool,
+
     /// Shrink the cache to this size when the run has ended, e.g. 50GB
     #[arg(long, value_name = "SIZE", env = "TULPAR_CACHE_QUOTA")]
     pub(crate) cache_quota: Option<String>,
@@ -355,6 +371,10 @@ pub(crate) struct ResumeArguments {
     pub(crate) run: RunName,
     #[command(flatten)]
     pub(crate) launch: LaunchArguments,
+    /// Go on with the inputs as they were when the run began, although some have changed since
+    #[arg(long)]
+    pub(crate) as_planned: bool,
+
     /// Go on in the background, also after logout
     #[arg(long)]
     pub(crate) detach: bool,
@@ -384,6 +404,16 @@ pub(crate) struct RunChoice {
 }
 
 #[derive(Debug, Args)]
+pub(crate) struct OutputsArguments {
+    #[command(flatten)]
+    pub(crate) choice: RunChoice,
+
+    /// Write copies of the run's results to this folder, as far as the cache has them
+    #[arg(long, value_name = "DIR")]
+    pub(crate) to: Option<PathBuf>,
+}
+
+#[derive(Debug, Args)]
 pub(crate) struct WatchArguments {
     #[command(flatten)]
     pub(crate) run: RunName,
@@ -400,8 +430,8 @@ pub(crate) struct StatusArguments {
     /// List every task, not only the task sets
     #[arg(long)]
     pub(crate) tasks: bool,
-    /// List only tasks in this state: waiting, looking, ready, submitted, running, held, pausing, done, reused,
-    /// failed, skipped, cancelled or interrupted
+    /// List only tasks in this state: waiting, looking, ready, submitted, running, held, pausing, paused,
+    /// done, reused, failed, skipped, cancelled or interrupted
     #[arg(long, value_name = "STATE")]
     pub(crate) state: Option<String>,
 }
@@ -508,82 +538,6 @@ pub(crate) struct SitesArguments {
 pub(crate) enum SitesVerb {
     /// Try everything that a run needs, and say what is missing
     Check,
-}
-
-#[derive(Debug, Args)]
-pub(crate) struct TransferArguments {
-    /// A file, a folder, a URL; alone, a list of transfers: one JSON object a line (- is stdin)
-    #[arg(value_name = "LIST|FROM")]
-    pub(crate) from: String,
-    /// Where to: a file, or a folder if it ends in / or FROM is a folder
-    #[arg(value_name = "TO")]
-    pub(crate) to: Option<String>,
-    /// The SHA-256 that the one file must have
-    #[arg(long, value_name = "HEX")]
-    pub(crate) sha256: Option<String>,
-    /// How local files get their new names
-    #[arg(long, value_enum, default_value_t = Links::Auto, value_name = "HOW")]
-    pub(crate) links: Links,
-    /// How many files at once
-    #[arg(long, value_name = "N", default_value_t = 4)]
-    pub(crate) threads: usize,
-    /// How often a file is tried again
-    #[arg(long, value_name = "N", default_value_t = 3)]
-    pub(crate) retries: u32,
-    /// How long a server may be silent
-    #[arg(long, value_name = "TIME", default_value = "60s")]
-    pub(crate) timeout: String,
-    /// Trust these certificates too: a PEM file
-    #[arg(long, value_name = "FILE")]
-    pub(crate) certificates: Option<PathBuf>,
-    /// Print what came of every file as JSON
-    #[arg(long)]
-    pub(crate) json: bool,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Links {
-    /// A reflink where the file system has them, else a copy
-    Auto,
-    HardLink,
-    Symlink,
-    Copy,
-}
-
-#[derive(Debug, Args)]
-pub(crate) struct ServeArguments {
-    /// Where to listen; port 0 takes any that is free
-    #[arg(long, value_name = "HOST:PORT", default_value = "127.0.0.1:8230")]
-    pub(crate) address: String,
-    /// A file whose first line is the token that every request must show (default: none on this machine's own
-    /// addresses, else a new one, printed with the address)
-    #[arg(long, value_name = "FILE")]
-    pub(crate) token_file: Option<PathBuf>,
-}
-
-#[derive(Debug, Args)]
-pub(crate) struct ShareArguments {
-    /// The folder; nothing outside of it can be reached
-    #[arg(value_name = "DIR")]
-    pub(crate) root: PathBuf,
-    /// Where to listen; port 0 takes any that is free
-    #[arg(long, value_name = "HOST:PORT", default_value = "127.0.0.1:0")]
-    pub(crate) address: String,
-    /// A file whose first line is the token that every request must show
-    #[arg(long, value_name = "FILE")]
-    pub(crate) token_file: Option<PathBuf>,
-    /// Take nothing in and remove nothing
-    #[arg(long)]
-    pub(crate) read_only: bool,
-    /// Move at most so much, over all connections, e.g. 100MB/s
-    #[arg(long, value_name = "RATE")]
-    pub(crate) throttle: Option<String>,
-    /// Delay every answer, e.g. 30ms
-    #[arg(long, value_name = "TIME")]
-    pub(crate) latency: Option<String>,
-    /// Connections served at once
-    #[arg(long, value_name = "N", default_value_t = 256)]
-    pub(crate) connections: usize,
 }
 
 pub(crate) fn name_and_value(text: &str) -> Result<(String, String), String> {

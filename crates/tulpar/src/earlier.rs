@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 use tulpar_core::plan::Plan;
 use tulpar_core::planner::Earlier;
+use tulpar_core::workflow::Task;
 use tulpar_exec::folder::Project;
 use tulpar_store::RunAnswer;
 
@@ -38,7 +39,7 @@ fn runtimes_at_hand(project: &Project) -> BTreeMap<String, Earlier> {
     if news.sum::<u64>() > MOST_BYTES { BTreeMap::new() } else { runtimes(project) }
 }
 
-/// How long tasks took before: of each run the mean of a task set, of the runs the median. Nothing when the store
+/// How long tasks took before: of each run the mean of those of a task set that ended well, of the runs the median. Nothing when the store
 /// cannot be asked: it is only a hint.
 pub(crate) fn runtimes(project: &Project) -> BTreeMap<String, Earlier> {
     if !project.runs().is_dir() {
@@ -50,10 +51,8 @@ pub(crate) fn runtimes(project: &Project) -> BTreeMap<String, Earlier> {
     // What was simulated was expected, not seen; workflows inside a run are many, and would leave no place for others.
     let seen = |run: &&RunAnswer| !run.name.contains('/') && !project.folder_of(&run.name).is_simulated();
     for run in runs.iter().rev().filter(seen).take(RUNS) {
-        for set in store.sets(&run.name).unwrap_or_default() {
-            if let Some(name) = set.set.filter(|_| set.attempts > 0) {
-                found.entry(name).or_default().push(set.wall_us.mean / 1e6);
-            }
+        for (name, seconds) in store.durations(&run.name).unwrap_or_default() {
+            found.entry(name).or_default().push(seconds);
         }
     }
     let median = |mut seconds: Vec<f64>| {
@@ -63,26 +62,19 @@ pub(crate) fn runtimes(project: &Project) -> BTreeMap<String, Earlier> {
     found.into_iter().map(|(name, seconds)| (name, median(seconds))).collect()
 }
 
-/// Tells a plan how long its tasks took before, where the workflow itself does not say. Keys of results do not depend
-/// on it: it only decides what is started first.
+/// Tells a plan how long its tasks took before, whatever the workflow says of it. Keys of results do not depend on it: it
+/// only decides what is started first.
 pub(crate) fn expect(project: &Project, plan: &mut Plan) {
-    let declared = tulpar_sim::declared(plan);
-    if declared.iter().all(Option::is_some) {
-        return;
-    }
     let known = runtimes_at_hand(project);
     let before = |name: &str| Duration::try_from_secs_f64(known.get(name)?.seconds).ok();
-    let of = |(position, declared): (usize, &Option<Duration>)| match declared {
-        Some(_) => None,
-        None => {
-            let task = &plan.workflow.tasks[position];
-            // Of a workflow that now shares a run, the runs that it had to itself say as much.
-            let alone = task.name.split_once('/').map(|(_, name)| name);
-            let program = task.settings.hints.program.as_deref();
-            before(&task.name).or_else(|| before(alone?)).or_else(|| before(program?))
-        }
+    let of = |task: &Task| {
+        // Of a workflow that now shares a run, the runs that it had to itself say as much.
+        let alone = task.name.split_once('/').map(|(_, name)| name);
+        // Another task of the same program is a guess; what the workflow says of this one is better.
+        let program = task.settings.hints.program.as_deref().filter(|_| task.settings.hints.runtime.is_none());
+        before(&task.name).or_else(|| before(alone?)).or_else(|| before(program?))
     };
-    let expected: Vec<Option<Duration>> = declared.iter().enumerate().map(of).collect();
+    let expected: Vec<Option<Duration>> = plan.workflow.tasks.iter().map(of).collect();
     if expected.iter().any(Option::is_some) {
         plan.expected = expected;
     }

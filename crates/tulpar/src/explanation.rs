@@ -12,11 +12,12 @@ use crate::conditions;
 use crate::failure::Failure;
 use crate::history::{self, History};
 use crate::replay::{Replayed, Standing};
+use crate::undeclared::{self, Undeclared};
 use crate::view::{AttemptView, state_word};
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
-use tulpar_core::engine::{Explanation, STATES, State};
+use tulpar_core::engine::{Engine, Explanation, STATES, State};
 use tulpar_core::event::{Because, Blame, Event, Reason};
 use tulpar_core::ids::{AttemptId, JobId, SetId};
 use tulpar_core::planner::Decision;
@@ -28,11 +29,11 @@ pub(crate) struct Causes(BTreeMap<JobId, Because>);
 
 impl Causes {
     pub(crate) fn note(&mut self, event: &Event) {
-        match event {
-            Event::Skipped { job, because } => drop(self.0.insert(*job, because.clone())),
-            // A resume gives everything that failed another chance.
-            Event::RunResumed { .. } => self.0.clear(),
-            _ => {}
+        if let Some((job, because)) = event.skip() {
+            self.0.insert(job, because.clone());
+        }
+        if let Event::RunResumed { reopened, .. } = event {
+            self.0.retain(|job, _| reopened.binary_search(job).is_err());
         }
     }
 }
@@ -54,11 +55,26 @@ pub(crate) struct ExplainView {
     pub(crate) changed_files: Vec<FileChanges>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) reused_from: Option<String>,
+    /// The attempt of that run whose files were accepted, since the declaration of its outputs was mended.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) accepted_attempt: Option<u32>,
+    /// Images and environments of which only the name was compared.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(crate) named_only: Vec<String>,
+    /// The files that it read beside its inputs, as far as they were recorded.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) undeclared: Option<Undeclared>,
+    /// The declarations to write in place of missing outputs.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(crate) declare: Vec<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) blame: Option<Blame>,
     /// Why it was skipped, from itself to the root of it.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(crate) chain: Vec<Link>,
+    /// Metadata that the author of the workflow wrote.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub(crate) metadata: BTreeMap<String, String>,
     /// What the planner decided about it.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(crate) planned: Vec<Decision>,
@@ -116,7 +132,7 @@ pub(crate) fn view_with(
     causes: &Causes,
     history: History,
 ) -> ExplainView {
-    let History { reason, reused, attempts, blame, .. } = history;
+    let History { reason, reused, accepted, attempts, blame, .. } = history;
     let engine = &replayed.engine;
     let state = engine.state(job);
     let last = attempts.last().map(|last| AttemptId { job, n: last.attempt });
@@ -126,6 +142,13 @@ pub(crate) fn view_with(
         Some(reason) => changes::of(project, replayed, job, reason),
         None => Vec::new(),
     };
+    let made = attempts.last().map(|last| last.made.as_slice()).unwrap_or_default();
+    let declared = engine.spec_context().outputs(job);
+    let mut declare = match made {
+        [] => Vec::new(),
+        made => crate::declared::advice(&declared, made),
+    };
+    declare.extend(attempts.last().and_then(|last| crate::declared::made_in_advance(&declared, &last.stderr_tail)));
     ExplainView {
         run: replayed.folder.name.clone(),
         task: replayed.name(job),
@@ -134,8 +157,13 @@ pub(crate) fn view_with(
         explanation: Some(engine.explain(job)),
         ran_because,
         changed_files,
+        undeclared: read_undeclared(project, replayed, job, reused.as_deref()),
         reused_from: reused,
+        accepted_attempt: accepted,
+        named_only: named_only(engine, job),
+        declare,
         blame: blame.filter(|_| state == State::Failed),
+        metadata: metadata(engine, job),
         planned: decisions(&replayed.folder, &replayed.name(job)),
         chain: if state == State::Skipped { chain(project, replayed, job, causes) } else { Vec::new() },
         site_says: last
@@ -144,6 +172,31 @@ pub(crate) fn view_with(
         attempts,
         sandbox,
     }
+}
+
+/// The files that a task read when it did its work, in this run or in the one that it was reused from.
+fn read_undeclared(project: &Project, replayed: &Replayed, job: JobId, reused: Option<&str>) -> Option<Undeclared> {
+    let engine = &replayed.engine;
+    let worked = match reused {
+        Some(run) => &project.run(Some(run)).ok()?,
+        None => &replayed.folder,
+    };
+    let set = engine.graph().set_of(job);
+    let found = undeclared::of_task(project, worked, engine.plan(), set, &replayed.name(job));
+    (!found.files.is_empty()).then_some(found)
+}
+
+fn named_only(engine: &Engine, job: JobId) -> Vec<String> {
+    let plan = engine.plan();
+    let environment = &plan.task(engine.graph().set_of(job)).settings.environment;
+    let names = [&environment.container, &environment.venv, &environment.conda].into_iter().flatten();
+    names.filter(|name| !plan.environments.contains_key(*name)).cloned().collect()
+}
+
+fn metadata(engine: &Engine, job: JobId) -> BTreeMap<String, String> {
+    let plan = engine.plan();
+    let name = &plan.task(engine.graph().set_of(job)).name;
+    plan.workflow.metadata.tasks.get(name).cloned().unwrap_or_default()
 }
 
 /// What is recorded of one task.
@@ -160,7 +213,7 @@ pub(crate) struct Recorded {
 /// is not no reason.
 pub(crate) fn recorded(folder: &RunFolder, standing: Standing, recorded: Recorded) -> ExplainView {
     let Recorded { job, name, state, history, chain } = recorded;
-    let History { reason, reused, attempts, blame, .. } = history;
+    let History { reason, reused, accepted, attempts, blame, .. } = history;
     let last = attempts.last().map(|last| AttemptId { job, n: last.attempt });
     let settled = Explanation::Settled { state, excused: false, attempts: attempts.len() as u32 };
     ExplainView {
@@ -170,8 +223,13 @@ pub(crate) fn recorded(folder: &RunFolder, standing: Standing, recorded: Recorde
         explanation: state.is_settled().then_some(settled),
         ran_because: reason.filter(|_| reused.is_none()),
         changed_files: Vec::new(),
+        undeclared: None,
         reused_from: reused,
+        accepted_attempt: accepted,
+        named_only: Vec::new(),
+        declare: Vec::new(),
         blame: blame.filter(|_| state == State::Failed),
+        metadata: BTreeMap::new(),
         planned: decisions(folder, &name),
         chain,
         site_says: None,
@@ -183,7 +241,15 @@ pub(crate) fn recorded(folder: &RunFolder, standing: Standing, recorded: Recorde
 
 fn sandbox(folder: &RunFolder, attempt: AttemptId, state: State) -> Option<PathBuf> {
     let path = history::attempt_folder(folder, attempt).join("work");
-    (state != State::Done && path.is_dir()).then_some(path)
+    (state != State::Done && path.is_dir()).then(|| newest_inside(folder, attempt.job).unwrap_or(path))
+}
+
+/// The sandbox of the command that failed last inside of a job that is more than a command: the files are there.
+fn newest_inside(folder: &RunFolder, job: JobId) -> Option<PathBuf> {
+    let entries = |folder: PathBuf| std::fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path());
+    let buckets = entries(tulpar_launch::inside_folder(&folder.attempts(), job));
+    let works = buckets.flat_map(entries).map(|attempt| attempt.join("work")).filter(|work| work.is_dir());
+    works.max_by_key(|work| std::fs::metadata(work).and_then(|about| about.modified()).ok())
 }
 
 /// What was recorded when the run was planned.

@@ -86,12 +86,20 @@ impl Failure {
             Failure::Usage { hint, .. } | Failure::Site { hint, .. } => hint.clone(),
             Failure::Folder(FolderError::NoSuchRun(_)) => Some("`tulpar runs` lists the runs of this folder".into()),
             Failure::Folder(FolderError::Simulated(_)) => Some("`tulpar run` runs the workflow for real".into()),
+            Failure::Folder(FolderError::OnlySimulated(run)) => {
+                Some(format!("`tulpar run` runs the workflow for real; to see the simulation, name it: {run}"))
+            }
             Failure::Folder(FolderError::NoRuns) => {
                 Some("start one with `tulpar run`, or say where with `-C DIR`".into())
             }
             Failure::Folder(FolderError::Plan { .. }) => {
                 Some("it may have been written by another version; start a new run: finished tasks are reused".into())
             }
+            Failure::Drive(DriveError::Journal(JournalError::Removed { .. })) => Some(
+                "what ran was ended and this run cannot be resumed; files in results/ stay, and `tulpar run` reuses \
+                 the tasks that had ended as far as .tulpar/cache is still there"
+                    .into(),
+            ),
             Failure::Write { .. } => Some("check the permissions and the space left".into()),
             Failure::Store(_) => {
                 Some("the store is only a projection of the journals: remove .tulpar/store.sqlite and try again".into())

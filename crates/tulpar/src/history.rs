@@ -4,8 +4,9 @@ use crate::failure::Failure;
 use crate::replay::Replayed;
 use crate::view::{AttemptView, Moment};
 use std::path::PathBuf;
-use tulpar_core::event::{Because, Blame, Event, Placement, Reason};
+use tulpar_core::event::{Because, Blame, Consequence, Event, Placement, Reason};
 use tulpar_core::ids::{AttemptId, JobId};
+use tulpar_core::job::Ending;
 use tulpar_core::resources::Request;
 use tulpar_core::site::Node;
 use tulpar_exec::folder::RunFolder;
@@ -17,6 +18,8 @@ pub(crate) struct History {
     pub(crate) reason: Option<Reason>,
     /// The run that it was reused from.
     pub(crate) reused: Option<String>,
+    /// The attempt of that run whose files were accepted.
+    pub(crate) accepted: Option<u32>,
     pub(crate) attempts: Vec<AttemptView>,
     pub(crate) blame: Option<Blame>,
     pub(crate) skipped: Option<Because>,
@@ -52,7 +55,10 @@ impl History {
     fn note(&mut self, nodes: &[Node], at: Moment, event: &Event) {
         match event {
             Event::Missed { reason, .. } => self.reason = Some(reason.clone()),
-            Event::Reused { run, .. } => self.reused = Some(run.clone()),
+            Event::Reused { run, accepted, .. } => {
+                self.reused = Some(run.clone());
+                self.accepted = *accepted;
+            }
             Event::Submitted { attempt, request, placement, variant, .. } => {
                 let view = AttemptView { variant: *variant, ..submitted(nodes, *attempt, request, placement) };
                 self.attempts.push(view);
@@ -62,26 +68,30 @@ impl History {
                     view.started = Some(at);
                 }
             }
-            Event::Ended { attempt, report } => {
+            Event::Ended { attempt, report, then } => {
                 if let Some(view) = self.attempt(*attempt) {
                     view.started = Some(Moment(report.started));
                     view.ended = Some(Moment(report.ended));
                     view.ending = Some(report.ending.clone());
                     view.usage = Some(report.usage);
                     view.stderr_tail = report.stderr_tail.clone();
+                    if matches!(report.ending, Ending::Incomplete(_)) {
+                        view.made = report.outputs.clone();
+                    }
+                    view.left_out = report.all_left_out();
                     view.script = report.script.as_deref().cloned();
+                    if let Consequence::Retry { request: Some(request), .. } = then {
+                        view.next = Some((**request).clone());
+                    }
                 }
             }
-            Event::Retrying { request, .. } => {
-                if let Some(view) = self.attempts.last_mut()
-                    && view.request != *request
-                {
-                    view.next = Some(request.clone());
-                }
-            }
-            Event::Failed { blame, .. } => self.blame = Some(*blame),
-            Event::Skipped { because, .. } => self.skipped = Some(because.clone()),
             _ => {}
+        }
+        if let Some((_, blame)) = event.failure() {
+            self.blame = Some(blame);
+        }
+        if let Some((_, because)) = event.skip() {
+            self.skipped = Some(because.clone());
         }
     }
 
@@ -108,6 +118,8 @@ fn submitted(nodes: &[Node], attempt: AttemptId, request: &Request, placement: &
         started: None,
         ended: None,
         ending: None,
+        made: Vec::new(),
+        left_out: Vec::new(),
         usage: None,
         stderr_tail: String::new(),
         script: None,
@@ -117,5 +129,5 @@ fn submitted(nodes: &[Node], attempt: AttemptId, request: &Request, placement: &
 
 /// Where `launch` keeps the logs and the sandbox of an attempt.
 pub(crate) fn attempt_folder(run: &RunFolder, attempt: AttemptId) -> PathBuf {
-    run.attempts().join((attempt.job.0 / 1000).to_string()).join(attempt.to_string())
+    tulpar_launch::attempt_folder(&run.attempts(), attempt)
 }

@@ -3,10 +3,10 @@
 use clap::Args;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use tulpar_core::catalogue::{DataConfiguration, ImageTransfer};
-use tulpar_core::pegasus::{CleanupStrategy, Planning};
 use tulpar_core::planner::{Cleanup, Clustering, Options, SiteChoice};
 use tulpar_core::units::{Bytes, parse_bytes, parse_duration};
 use tulpar_core::workflow::ClusterHint;
+use tulpar_formats::pegasus::{CleanupStrategy, Planning};
 
 #[derive(Clone, Debug, Default, Args)]
 #[command(next_help_heading = "Planning")]

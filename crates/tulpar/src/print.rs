@@ -2,6 +2,7 @@
 
 use crate::arguments::Color;
 use serde::Serialize;
+use std::borrow::Cow;
 use std::io::{IsTerminal, Write};
 use std::sync::atomic::{AtomicU8, Ordering};
 
@@ -58,8 +59,33 @@ impl Style {
 
 /// Who closes the terminal still has a run that must stop as it should: what cannot be said is not.
 fn say(text: &str) {
-    let _ = writeln!(std::io::stderr(), "{text}");
+    let _ = writeln!(std::io::stderr(), "{}", clean(text, colour_on_stderr()));
 }
+
+/// Text in which nothing can move the cursor, clear the screen or set a title: names and words of tasks are in it.
+/// Line breaks, tabs and, where there is colour, our own colours stay.
+fn clean(text: &str, colour: bool) -> Cow<'_, str> {
+    let harmful = |letter: char| letter.is_control() && letter != '\n' && letter != '\t';
+    if !text.contains(harmful) {
+        return Cow::Borrowed(text);
+    }
+    let mut out = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(letter) = rest.chars().next() {
+        let ours = OURS.iter().find(|code| colour && rest.starts_with(**code)).copied().unwrap_or_default();
+        if !ours.is_empty() {
+            out.push_str(ours);
+            rest = &rest[ours.len()..];
+            continue;
+        }
+        out.push(if harmful(letter) { char::REPLACEMENT_CHARACTER } else { letter });
+        rest = &rest[letter.len_utf8()..];
+    }
+    Cow::Owned(out)
+}
+
+/// The text that [`Style::paint`] writes.
+const OURS: &[&str] = &["\x1b[0m", "\x1b[1m", "\x1b[2m", "\x1b[31m", "\x1b[32m", "\x1b[33m"];
 
 pub(crate) fn error(message: &str) {
     say(&format!("{}: {message}", Style::Bad.paint("error", colour_on_stderr())));
@@ -80,7 +106,7 @@ pub(crate) fn note(message: &str) {
 
 /// A line of data. A closed pipe ends the program quietly, as `head` expects.
 pub(crate) fn line(text: &str) {
-    if writeln!(std::io::stdout(), "{text}").is_err() {
+    if writeln!(std::io::stdout(), "{}", clean(text, colour_on_stdout())).is_err() {
         #[expect(clippy::exit, reason = "nobody is left to read")]
         std::process::exit(0);
     }

@@ -2,9 +2,11 @@
 //!
 //! It renders what the engine and the events say and keeps only what a mean needs.
 
+use crate::declared;
 use crate::print::{self, Style};
 use crate::searching::{self, SearchView};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use std::cmp::Ordering;
 use std::collections::BTreeMap;
 use std::io::IsTerminal;
 use std::time::{Duration, Instant};
@@ -12,11 +14,14 @@ use tulpar_core::engine::{Engine, State};
 use tulpar_core::event::{Because, Event, Outcome, Stopping};
 use tulpar_core::ids::{JobId, SetId};
 use tulpar_core::job::{Ending, Report};
+use tulpar_core::site::NodeKind;
 use tulpar_core::units::{Bytes, Timestamp};
 use tulpar_exec::driver::Observer;
 
 /// Rows for every task are readable up to here; beyond, a summary row now and then.
 const MOST_ROWS: u32 = 200;
+/// Tasks whose output folders hold what is not kept are named up to here.
+const MOST_LEFT_OUT: u32 = 10;
 const SUMMARY_EVERY: Duration = Duration::from_secs(10);
 
 pub(crate) struct Progress {
@@ -32,6 +37,10 @@ pub(crate) struct Progress {
     /// What searches found, when the run has ended.
     pub(crate) searches: Vec<SearchView>,
     quiet: bool,
+    /// Something in their output folders is not kept.
+    tasks_that_left_out: u32,
+    /// An attempt that leaves its machine now does not run again.
+    cancelling: bool,
 }
 
 impl Progress {
@@ -48,11 +57,13 @@ impl Progress {
             begun: Instant::now(),
             last_summary: Instant::now(),
             last_drawn: Instant::now() - SUMMARY_EVERY,
+            cancelling: false,
             walls: BTreeMap::new(),
             bytes: 0,
             reused: 0,
             failures: Vec::new(),
             searches: Vec::new(),
+            tasks_that_left_out: 0,
             quiet,
         }
     }
@@ -76,12 +87,30 @@ impl Progress {
             Event::Submitted { attempt, .. } if attempt.n > 1 => {
                 self.row(engine, || format!("again    {} (attempt {})", name(&attempt.job), attempt.n));
             }
-            Event::Submitted { attempt, .. } => self.row(engine, || format!("start    {}", name(&attempt.job))),
+            Event::Submitted { attempt, .. } => {
+                let word = if queues(engine) { "queued" } else { "start" };
+                self.row(engine, || format!("{word:<8} {}", name(&attempt.job)));
+            }
+            Event::Started { attempt } if queues(engine) => {
+                self.row(engine, || format!("start    {}", name(&attempt.job)));
+            }
+            Event::Held { attempt, reason } => {
+                self.row(engine, || format!("held     {}: {reason}", name(&attempt.job)));
+            }
+            Event::Released { attempt } if !self.cancelling => {
+                self.row(engine, || format!("queued   {} again", name(&attempt.job)))
+            }
+            Event::Reused { job, run, accepted: Some(attempt), .. } => {
+                self.reused += 1;
+                let text =
+                    format!("accepted {}: the files of attempt {attempt} of {run}, without computing again", name(job));
+                self.say(&text);
+            }
             Event::Reused { job, .. } => {
                 self.reused += 1;
                 self.row(engine, || format!("reused   {}", name(job)));
             }
-            Event::Ended { attempt, report } => {
+            Event::Ended { attempt, report, .. } => {
                 let wall = Duration::from_micros(report.usage.wall_us);
                 self.bytes += report.usage.read_bytes + report.usage.write_bytes;
                 if report.ending.is_success() {
@@ -90,15 +119,10 @@ impl Progress {
                     let told = report.told.as_ref().filter(|told| !told.values.is_empty());
                     let said = told.map(|told| format!(": {}", searching::numbers(&told.values))).unwrap_or_default();
                     self.row(engine, || format!("done     {} in {}{said}", name(&attempt.job), duration(wall)));
+                    self.left_out(&name(&attempt.job), &report.all_left_out());
                 } else {
                     self.ended_badly(engine, attempt.job, attempt.n, report);
                 }
-            }
-            Event::Failed { job, .. } => {
-                let tolerated = if engine.is_excused(*job) { " (tolerated)" } else { "" };
-                self.failures.push(name(job));
-                let text = format!("failed   {}{tolerated}", name(job));
-                self.say(&Style::Bad.paint(&text, print::colour_on_stderr()));
             }
             Event::Skipped { job, because: Because::Condition } => {
                 self.row(engine, || format!("skipped  {} (its condition is not true)", name(job)));
@@ -117,21 +141,60 @@ impl Progress {
                 self.row(engine, || format!("expanded {task}: {count} tasks"));
             }
             Event::RunEnded { .. } => self.searches = searching::views(engine),
-            Event::Stopping { how: Stopping::Cancel } => self.say("Cancelling the run."),
+            Event::Stopping { how: Stopping::Cancel } => {
+                self.cancelling = true;
+                self.say("Cancelling the run.");
+            }
             _ => {}
+        }
+        if let Some((job, _)) = event.failure() {
+            let tolerated = if engine.is_excused(job) { " (tolerated)" } else { "" };
+            self.failures.push(name(&job));
+            let text = format!("failed   {}{tolerated}", name(&job));
+            self.say(&Style::Bad.paint(&text, print::colour_on_stderr()));
+        }
+    }
+
+    fn left_out(&mut self, task: &str, left_out: &[String]) {
+        if left_out.is_empty() {
+            return;
+        }
+        self.tasks_that_left_out += 1;
+        match self.tasks_that_left_out.cmp(&MOST_LEFT_OUT) {
+            Ordering::Less => self.warned(format!("{task}: {}", declared::left_out(left_out, None))),
+            Ordering::Equal => self.warned("more tasks leave things out; `tulpar explain TASK` names them".to_owned()),
+            Ordering::Greater => {}
         }
     }
 
     fn ended_badly(&self, engine: &Engine, job: JobId, attempt: u32, report: &Report) {
-        if matches!(report.ending, Ending::Preempted | Ending::Cancelled | Ending::NodeLost | Ending::Checkpointed) {
+        if matches!(
+            report.ending,
+            Ending::Preempted | Ending::Cancelled | Ending::NodeLost | Ending::DriverLost | Ending::Checkpointed
+        ) {
             return;
         }
         let name = engine.graph().name(job);
-        let text = format!("{name}, attempt {attempt}: {}", ending(&report.ending));
+        let made = declared::made(report).map(|made| format!("; it made {made}")).unwrap_or_default();
+        let text = format!("{name}, attempt {attempt}: {}{made}", ending(&report.ending));
         self.say(&Style::Bad.paint(&text, print::colour_on_stderr()));
         for line in report.stderr_tail.lines() {
             self.say(&format!("    {line}"));
         }
+        let outputs = engine.spec_context().outputs(job);
+        if let Some(words) = declared::made_in_advance(&outputs, &report.stderr_tail) {
+            self.say(&format!("    {words}"));
+        }
+        if made.is_empty() {
+            if !report.left_out.is_empty() {
+                self.say(&format!("    {}", declared::left_out(&report.left_out, Some(&report.ending))));
+            }
+            return;
+        }
+        let advice = declared::advice(&outputs, &report.outputs);
+        advice.iter().for_each(|line| self.say(&format!("    {line}")));
+        self.say("    Its files are kept: when the declaration is mended, `tulpar run` and `tulpar resume` accept them without computing \
+                  again, as long as the command, the inputs and the environment stay the same.");
     }
 
     fn draw(&mut self, engine: &Engine) {
@@ -145,6 +208,7 @@ impl Progress {
             (State::Skipped, "skipped"),
             (State::Held, "held"),
             (State::Backoff, "pausing"),
+            (State::Paused, "paused"),
         ];
         for (state, word) in states {
             if counts.of(state) > 0 {
@@ -176,7 +240,8 @@ impl Progress {
             let counts = engine.set_counts(*set);
             left += *sum / *count * (counts.total() - counts.settled());
         }
-        let slots = engine.live().count().max(1) as u32;
+        // A task in the queue of a site computes nothing.
+        let slots = engine.counts().of(State::Running).max(1);
         (!self.walls.is_empty() && !left.is_zero()).then(|| left / slots)
     }
 
@@ -191,8 +256,10 @@ impl Progress {
         self.last_summary = Instant::now();
         let left = self.time_left(engine).map(|left| format!(", about {} left", duration(left)));
         let searches: String = searching::standing(engine).iter().map(|words| format!(", {words}")).collect();
+        let held = counts.of(State::Held);
+        let held = if held > 0 { format!(", {held} held") } else { String::new() };
         print::note(&format!(
-            "{}/{} done, {} running, {} failed, {}{searches}{}",
+            "{}/{} done, {} running, {} failed{held}, {}{searches}{}",
             counts.of(State::Done),
             counts.total(),
             counts.of(State::Running),
@@ -254,6 +321,11 @@ impl Observer for Progress {
         self.draw(engine);
         self.summary(engine);
     }
+}
+
+/// Between the submission of a task and its start a system with a queue of its own decides.
+fn queues(engine: &Engine) -> bool {
+    engine.plan().site.nodes.iter().any(|node| matches!(node.kind, NodeKind::Queue(_)))
 }
 
 /// An ending in words.

@@ -4,7 +4,7 @@ use crate::failure::Failure;
 use crate::replay::{self, Replayed};
 use std::path::Path;
 use tulpar_core::ids::JobId;
-use tulpar_exec::folder::{Project, RunFolder};
+use tulpar_exec::folder::{FolderError, Project, RunFolder};
 use tulpar_store::{JobNames, Store};
 
 struct Names(Replayed);
@@ -32,7 +32,11 @@ impl Names {
 
 /// Opens the store and takes in what was written since the last time.
 pub(crate) fn open(project: &Project) -> Result<Store, Failure> {
-    let mut store = Store::open(&project.store())?;
+    let path = project.store();
+    if path.parent().is_some_and(|own| !own.is_dir()) {
+        return Err(FolderError::NoRuns.into());
+    }
+    let mut store = Store::open(&path)?;
     store.sync(&project.runs(), &mut |name: &str, path: &Path| {
         let folder = RunFolder { name: name.to_owned(), path: path.to_owned() };
         // A run whose plan does not read is shown by its journal alone.

@@ -5,11 +5,11 @@ use crate::failure::Failure;
 use crate::progress::duration;
 use std::collections::BTreeSet;
 use tulpar_core::diagnostic::{Diagnostic, IMPOSSIBLE_REQUEST};
-use tulpar_core::htcondor::pool::{Machine, Pool};
-use tulpar_core::htcondor::requirements::of_machines;
 use tulpar_core::resources::{Request, USUAL_GRACE};
 use tulpar_core::site::{Class, Queue, Site, System};
 use tulpar_core::workflow::{self, Task, Workflow};
+use tulpar_exec::condor::text::pool::{Machine, Pool};
+use tulpar_formats::htcondor::requirements::of_machines;
 
 /// What can never run there, beside what no node is large enough for. Pilots of HTCondor have one machine too.
 /// The pool is not asked about a site whose nodes were listed.

@@ -13,6 +13,7 @@ use tulpar_core::diagnostic::did_you_mean;
 use tulpar_core::engine::Engine;
 use tulpar_core::event::{Event, Outcome};
 use tulpar_core::ids::{JobId, SetId};
+use tulpar_core::provenance::Provenance;
 use tulpar_core::units::Timestamp;
 use tulpar_exec::folder::{Project, RunFolder, SavedRun};
 use tulpar_exec::journal::{self, Entry, Follow};
@@ -52,6 +53,7 @@ pub(crate) struct Replayed {
     /// The version of Tulpar that planned it.
     pub(crate) version: String,
     pub(crate) workflow_file: String,
+    pub(crate) provenance: Provenance,
     pub(crate) engine: Engine,
     /// The process of its driver, while one lives.
     pub(crate) driver: Option<u32>,
@@ -162,7 +164,8 @@ pub(crate) fn open(project: &Project, run: Option<&str>) -> Result<Replayed, Fai
 
 /// The same, looking at every event after it was applied.
 pub(crate) fn open_with(folder: RunFolder, mut each: impl FnMut(&Engine, &Entry)) -> Result<Replayed, Failure> {
-    let SavedRun { version, workflow_file, policy, plan } = folder.load()?;
+    let SavedRun { version, workflow_file, code, policy, plan } = folder.load()?;
+    let provenance = Provenance::of(&plan, code);
     let engine = Engine::new(Arc::new(plan), policy).map_err(|cycle| Failure::usage(cycle.to_string()))?;
     // Asked before the journal is read: a driver that ends meanwhile has written its last event.
     let driver = journal::writer(&folder.journal());
@@ -170,6 +173,7 @@ pub(crate) fn open_with(folder: RunFolder, mut each: impl FnMut(&Engine, &Entry)
         folder,
         version,
         workflow_file,
+        provenance,
         engine,
         driver,
         started: None,

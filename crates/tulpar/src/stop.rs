@@ -1,4 +1,4 @@
-//! Ctrl-C and friends: the first stops submitting, the second ends what runs; both leave a run to resume.
+//! Ctrl-C and friends: the first stops submitting, the second ends what runs; both leave a run to resume, where it is one that can be.
 
 use crate::print;
 use crossbeam_channel::{Receiver, unbounded};
@@ -14,7 +14,15 @@ pub(crate) struct Stops {
     pub(crate) interrupted: Arc<AtomicBool>,
 }
 
-pub(crate) fn listen(run: String) -> std::io::Result<Stops> {
+/// `resumed` is the run that can be gone on with later; nothing can where there is none.
+pub(crate) fn listen(resumed: Option<&str>) -> std::io::Result<Stops> {
+    let [then, kept] = match resumed {
+        Some(run) => [
+            format!("\nGo on later with `tulpar resume {run}`."),
+            format!("; checkpoints are kept. Go on later with `tulpar resume {run}`."),
+        ],
+        None => [String::new(), ".".to_owned()],
+    };
     let mut signals = Signals::new([SIGINT, SIGTERM, SIGHUP])?;
     let (sender, wanted) = unbounded();
     let interrupted = Arc::new(AtomicBool::new(false));
@@ -27,12 +35,9 @@ pub(crate) fn listen(run: String) -> std::io::Result<Stops> {
             let how = if signal == SIGINT && times == 1 { Stopping::Drain } else { Stopping::Interrupt };
             match (how, times) {
                 (Stopping::Drain, _) => print::note(&format!(
-                    "\nStarting nothing more; waiting for what runs. Ctrl-C again ends it now.\n\
-                     Go on later with `tulpar resume {run}`."
+                    "\nStarting nothing more; waiting for what runs. Ctrl-C again ends it now.{then}"
                 )),
-                (_, 1 | 2) => print::note(&format!(
-                    "\nEnding what runs; checkpoints are kept. Go on later with `tulpar resume {run}`."
-                )),
+                (_, 1 | 2) => print::note(&format!("\nEnding what runs{kept}")),
                 _ => print::note("\nStill ending what runs (a task has up to its grace period)."),
             }
             if sender.send(how).is_err() {

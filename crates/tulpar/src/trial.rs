@@ -1,5 +1,6 @@
 //! Tries everything that a run needs on this machine: a real task, the file system, programs, limits.
 
+use crate::executors;
 use rustix::fs::ioctl_ficlone;
 use rustix::process::{Resource, getrlimit};
 use serde::Serialize;
@@ -11,10 +12,10 @@ use std::sync::Arc;
 use std::time::Duration;
 use tulpar_core::ids::{AttemptId, Digest, JobId};
 use tulpar_core::job::{CommandLine, InputFile, InputFiles, JobSpec, OutputSpec, Source};
-use tulpar_core::site::Site;
+use tulpar_core::site::{Site, System};
 use tulpar_core::units::Bytes;
 use tulpar_core::workflow::{Limits, OutputKind};
-use tulpar_launch::{Folders, Launcher, Notice, Options};
+use tulpar_launch::{Folders, Launcher, Notice, Options, service_answers};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
@@ -70,13 +71,29 @@ pub(crate) fn findings(project: &Path, sites: &[Site]) -> Vec<Finding> {
     findings.push(containers());
     findings.push(program("conda", &["--version"], "conda", "only tasks with `conda:` need it"));
     findings.push(gpus(sites));
-    for site in sites.iter().filter(|site| site.name != "local") {
-        findings.push(
-            Finding::new("site", Verdict::Warn, format!("`{}` is declared: its tasks run on this machine", site.name))
-                .advise("good for scheduling studies; do not expect its cores, memory and GPUs to be there"),
-        );
-    }
+    findings.extend(sites.iter().filter(|site| site.name != "local").map(beside));
     findings
+}
+
+/// A site that is not this machine: emulated nodes, or a system with a queue, which lists its machines.
+fn beside(site: &Site) -> Finding {
+    let name = &site.name;
+    let Some(queue) = &site.queue else {
+        return Finding::new("site", Verdict::Warn, format!("`{name}` is declared: its tasks run on this machine"))
+            .advise("good for scheduling studies; do not expect its cores, memory and GPUs to be there");
+    };
+    let system = match queue.system {
+        System::Htcondor => "HTCondor",
+        System::Slurm => "Slurm",
+    };
+    let mut asked = Site { queue: Some(queue.clone()), ..Site::new(name, Vec::new()) };
+    let (verdict, found) = match executors::find_nodes(&mut asked) {
+        Ok(()) if asked.nodes.is_empty() => (Verdict::Warn, "which has no machines now".to_owned()),
+        Ok(()) => (Verdict::Good, format!("which has {} now", crate::view::count(asked.nodes.len(), "machine"))),
+        Err(failure) => (Verdict::Warn, format!("which could not be asked: {failure}")),
+    };
+    Finding::new("site", verdict, format!("`{name}` queues its tasks with {system}, {found}"))
+        .advise(format!("no task was tried there; `tulpar check --site {name}` compares a workflow with its machines"))
 }
 
 /// A folder for the trial, where runs would have theirs. It goes when it is dropped.
@@ -252,11 +269,22 @@ fn open_files() -> Finding {
 }
 
 fn containers() -> Finding {
+    let mut silent = None;
     let found: Vec<String> = ["apptainer", "singularity", "docker", "podman"]
         .iter()
-        .filter_map(|name| Some(format!("{name} ({})", first_line(name, &["--version"])?)))
+        .filter_map(|name| Some((name, first_line(name, &["--version"])?)))
+        // As before a task: a client without its service runs nothing.
+        .filter(|(name, _)| **name != "docker" || service_answers(name).map_err(|why| silent = Some(why)).is_ok())
+        .map(|(name, version)| format!("{name} ({version})"))
         .collect();
-    if found.is_empty() {
+    if let (true, Some(why)) = (found.is_empty(), &silent) {
+        Finding::new(
+            "containers",
+            Verdict::Missing,
+            format!("docker is installed, but its service does not answer ({why})"),
+        )
+        .advise("only tasks with `container:` need one: start the service, or install podman or apptainer")
+    } else if found.is_empty() {
         Finding::new("containers", Verdict::Missing, "no apptainer, singularity, docker or podman")
             .advise("only tasks with `container:` need one; Apptainer needs no root")
     } else {

@@ -1,6 +1,6 @@
 //! What the attempts of a task set used, summed up as their ends are recorded; and why one did not end well.
 
-use crate::progress;
+use crate::{declared, progress};
 use tulpar_core::job::Report;
 
 /// What the attempts of a task set used, together.
@@ -35,7 +35,8 @@ impl Used {
 
 /// How it ended, and the last thing that it said.
 pub(crate) fn why(report: &Report) -> String {
-    let ending = progress::ending(&report.ending);
+    let made = declared::made(report).map(|made| format!("; it made {made}")).unwrap_or_default();
+    let ending = progress::ending(&report.ending) + &made;
     match report.stderr_tail.lines().last() {
         Some(last) => format!("{ending}: {}", last.trim()),
         None => ending,

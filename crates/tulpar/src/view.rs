@@ -6,7 +6,7 @@ use std::time::Duration;
 use tulpar_core::calendar::Date;
 use tulpar_core::engine::State;
 use tulpar_core::event::{Blame, Change, KeyPart, Reason};
-use tulpar_core::job::{Ending, MemberReport, ScriptReport, TransferKind, TransferReport, Usage};
+use tulpar_core::job::{Ending, MemberReport, OutputFile, ScriptReport, TransferKind, TransferReport, Usage};
 use tulpar_core::resources::{Named, Request};
 use tulpar_core::site::Site;
 use tulpar_core::units::{Bytes, Timestamp};
@@ -38,6 +38,7 @@ pub(crate) fn state_word(state: State, driven: bool) -> &'static str {
         State::Running => "running",
         State::Held => "held",
         State::Backoff => "pausing",
+        State::Paused => "paused",
         State::Done => "done",
         State::Failed => "failed",
         State::Skipped => "skipped",
@@ -51,6 +52,7 @@ pub(crate) fn blame_words(blame: Blame) -> &'static str {
         Blame::Resources => "its resources: it asked for too little, and more tries are not allowed",
         Blame::TooMuch => "its resources: it asks for more than any node here has",
         Blame::Site => "the site: its nodes, its network or its disk",
+        Blame::Inputs => "a change of its inputs while the run went on",
     }
 }
 
@@ -198,6 +200,12 @@ pub(crate) struct AttemptView {
     pub(crate) usage: Option<Usage>,
     #[serde(skip_serializing_if = "String::is_empty")]
     pub(crate) stderr_tail: String,
+    /// The files that it made, where it misses a declared output.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(crate) made: Vec<OutputFile>,
+    /// What lay in its output folders and is no file, so that it is not kept.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(crate) left_out: Vec<String>,
     /// The tasks of a cluster, and the files that went.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) script: Option<ScriptReport>,

@@ -43,6 +43,22 @@ fn endings(project: &Project<'_>) -> Vec<String> {
     view["attempts"].as_array().unwrap().iter().map(|attempt| attempt["ending"].to_string()).collect()
 }
 
+/// Microseconds that the first attempt ran, and bytes that it read.
+fn used(project: &Project<'_>) -> [u64; 2] {
+    let said = project.tulpar(&["explain", "train", "--json"]).good();
+    let view: serde_json::Value = serde_json::from_str(&said).unwrap_or_else(|error| panic!("{error}: {said}"));
+    ["wall_us", "read_bytes"].map(|figure| view["attempts"][0]["usage"][figure].as_u64().unwrap())
+}
+
+/// The same by the records of its pieces.
+fn recorded(project: &Project<'_>, pieces: usize) -> [u64; 2] {
+    let text = project.read(".tulpar/runs/saving-1/records.jsonl");
+    let records: Vec<serde_json::Value> = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert_eq!(records.len(), pieces, "{text}");
+    let sum = |figure: &str| records.iter().map(|record| record["usage"][figure].as_u64().unwrap()).sum();
+    ["wall_us", "read_bytes"].map(sum)
+}
+
 /// What the history of HTCondor has of the job.
 fn remembered(project: &Project<'_>, attribute: &str) -> String {
     let mine = format!("TulparRun == \"{}\"", project.folder.join(".tulpar/runs/saving-1").display());
@@ -67,6 +83,7 @@ fn a_program_that_leaves_with_85_is_started_again_in_place_by_htcondor() {
     project.tulpar(&["run", "--site", "condor"]).good();
     came_to_its_end(&project);
     assert_eq!(endings(&project), [r#"{"exit":0}"#], "it is one attempt");
+    assert_eq!(used(&project), recorded(&project, 3), "which used what its three pieces used");
     let [submitted, executed, evicted, ended] =
         ["000", "001", "004", "005"].map(|kind| logged(&project, "saving-1", kind));
     assert_eq!([submitted, executed, evicted, ended], [1, 1, 0, 1], "and one job, which never left its place");

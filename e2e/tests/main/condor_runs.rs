@@ -179,7 +179,11 @@ fn held_is_shown_as_held_with_the_reason_and_goes_on_when_released() {
     let why = project.tulpar(&["explain", "one"]).good();
     assert!(why.contains("the moon is full") && why.contains("condor_release"), "{why}");
     project.run(&["condor_release", "-constraint", &mine]).good();
-    running.wait().good();
+    let said = running.wait();
+    assert_eq!(said.code, Some(0), "{said:?}");
+    for words in ["queued   one\n", "held     one: ", "the moon is full", "queued   one again\n"] {
+        assert!(said.stderr.contains(words), "{words}: {}", said.stderr);
+    }
     assert_eq!(project.read("results/o.txt"), "done\n");
 }
 

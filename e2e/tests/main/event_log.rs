@@ -5,7 +5,7 @@ use crate::main::harness::{Pool, Project, skipped, until};
 use serde_json::{Map, Value, json};
 use std::collections::BTreeSet;
 use std::process::Command;
-use tulpar_core::htcondor::log::{Bytes, Entry, Event, Exit, LogReader, ResourceUse};
+use tulpar_exec::condor::text::log::{Bytes, Entry, Event, Exit, LogReader, ResourceUse};
 
 const JUDGE: &str = include_str!("event_log.py");
 
@@ -151,8 +151,11 @@ fn cuts(log: &[u8]) -> Vec<usize> {
         let line = log[..size].iter().rposition(|byte| *byte == b'\n').map_or(0, |end| end + 1);
         (1..40).contains(&(size - line)) && log[line].is_ascii_digit()
     };
+    // HTCondor takes an event for whole before the end of its last line, Tulpar does not.
+    let lacks_newline = |size: usize| log[..size].ends_with(b"\n...");
+    let is_good = |size: &usize| !in_header(*size) && !lacks_newline(*size);
     let places = (1..=10).map(|part| log.len() * part / 11 + part * part);
-    places.filter_map(|place| (place..log.len()).find(|size| !in_header(*size))).chain([log.len()]).collect()
+    places.filter_map(|place| (place..log.len()).find(is_good)).chain([log.len()]).collect()
 }
 
 fn judge(project: &Project, sizes: &[usize]) -> Vec<Vec<Map<String, Value>>> {

@@ -3,13 +3,13 @@
 use crate::main::dry_run::{Dice, ads, cases, string};
 use crate::main::harness::Pool;
 use std::time::Duration;
-use tulpar_core::htcondor::items::Items;
-use tulpar_core::htcondor::submit::Value;
 use tulpar_core::resources::Request;
 use tulpar_core::site::{Queue, System, profile};
 use tulpar_core::units::Bytes;
 use tulpar_exec::condor::{Paths, Shape, describe};
 use tulpar_exec::remote::Files;
+use tulpar_formats::htcondor::items::Items;
+use tulpar_formats::htcondor::submit::Value;
 
 const FOLDERS: &[&str] = &["runs", "my runs", "it is $(HOME)", "50%", "é", "a;b=c", "back\\slash", "q\"q", "it's"];
 

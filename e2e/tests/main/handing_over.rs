@@ -6,9 +6,9 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::path::Path;
 use std::sync::Arc;
-use tulpar_core::export;
 use tulpar_core::plan::{Graph, Plan};
 use tulpar_core::workflow;
+use tulpar_formats::export;
 
 /// A scatter inside a diamond, with patterns, folders, optional files and names that want quoting.
 const WORKFLOW: &str = r#"workflow: handed

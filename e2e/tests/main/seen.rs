@@ -13,7 +13,7 @@ fn lines(project: &Project<'_>) -> Vec<Value> {
 }
 
 /// Starts four jobs, waits until what is wanted was seen, and ends them.
-fn watch(project: &Project<'_>, site: &str, says: &str) {
+fn watch(project: &Project<'_>, site: &str, says: &str, of_stdout: &str) {
     project.write("workflow.yaml", WORKFLOW);
     let running = project.start(&["run", "--site", site]);
     let samples = ".tulpar/runs/seen-1/samples.jsonl";
@@ -23,25 +23,36 @@ fn watch(project: &Project<'_>, site: &str, says: &str) {
     let seen = lines(project).into_iter().find(|line| line["rss"].is_u64()).unwrap();
     assert!(seen["read_bytes"].as_u64() >= Some(40_000_000) && seen["n"] == 1, "{seen}");
     assert!(seen["rss"].as_u64() > Some(0) && seen["processes"].as_u64() > Some(0), "{seen}");
+    let task = format!("hold[i={}]", seen["job"].as_u64().unwrap() + 1);
+    let logs = project.tulpar(&["logs", &task, "--only", "stdout"]);
+    assert!(logs.code == Some(0) && logs.stderr.contains(of_stdout), "{logs:?}");
     until("the job that waits says why", || lines(project).iter().any(|line| line["waiting"].is_string()));
     let waiting = lines(project).into_iter().find(|line| line["waiting"].is_string()).unwrap();
     assert!(waiting["waiting"].as_str().unwrap().contains(says), "{waiting}");
     let task = format!("hold[i={}]", waiting["job"].as_u64().unwrap() + 1);
     until("explain says so too", || project.tulpar(&["explain", &task]).good().contains("It waits there: "));
+    let status: Value = serde_json::from_str(&project.tulpar(&["status", "--json"]).good()).unwrap();
+    let (set, tasks) = (&status["sets"][0], &status["tasks"]);
+    assert_eq!([&set["running"], &set["submitted"]], [&tasks["running"], &tasks["submitted"]], "{status}");
     project.tulpar(&["cancel"]).good();
-    assert_eq!(running.wait().code, Some(4));
+    let said = running.wait();
+    assert_eq!(said.code, Some(4));
+    let rows = |word: &str| said.stderr.lines().filter(|line| line.starts_with(word)).count();
+    // A machine may still be cleaning up after another test: at most three run.
+    assert_eq!(rows("queued   hold"), 4, "{said:?}");
+    assert!((1..4).contains(&rows("start    hold")), "{said:?}");
 }
 
 #[test]
 fn jobs_of_htcondor_are_seen_while_they_run_and_while_they_wait() {
     let Some(pool) = Pool::condor_alone() else { return };
-    watch(&pool.project("seen"), "condor", "HTCondor");
+    watch(&pool.project("seen"), "condor", "HTCondor", "runs elsewhere; what it writes to stdout comes here");
 }
 
 #[test]
 fn jobs_of_slurm_are_seen_while_they_run_and_while_they_wait() {
     let Some(pool) = Pool::slurm() else { return };
-    watch(&pool.project("seen"), "slurm", "Slurm says `");
+    watch(&pool.project("seen"), "slurm", "Slurm says `", "wrote nothing to stdout");
 }
 
 #[test]
@@ -67,4 +78,16 @@ fn what_htcondor_itself_moved_is_reported() {
     // With what is said of it.
     let back = moved("condor", "submit machine");
     assert!((1_000_000..1_100_000).contains(&back), "{back}");
+}
+
+#[test]
+fn a_pool_is_no_part_of_this_machine() {
+    let Some(pool) = Pool::condor() else { return };
+    let project = pool.project("asked");
+    let said = project.tulpar(&["sites", "check"]).good();
+    assert!(
+        said.contains("good     site: `condor` queues its tasks with HTCondor, which has 3 machines now"),
+        "{said}"
+    );
+    assert!(said.contains("no task was tried there") && !said.contains("run on this machine"), "{said}");
 }

@@ -57,3 +57,29 @@ fn a_folder_that_slurm_writes_no_logs_into_is_refused_at_once() {
     let said = project.tulpar(&["run", "--site", "slurm"]);
     assert!(said.code == Some(3) && said.stderr.contains("a backslash in its name"), "{said:?}");
 }
+
+#[test]
+fn what_a_task_wrote_before_slurm_queued_it_again_stays() {
+    let Some(pool) = Pool::slurm() else { return };
+    let project = pool.project("again");
+    project.write(
+        "workflow.yaml",
+        &format!(
+            "workflow: again\ntasks:\n  one:\n    run: echo start; test -f {0}/go || {{ echo > {0}/there; sleep 600; }}; echo end\n",
+            project.folder.display()
+        ),
+    );
+    let running = project.start(&["run", "--site", "slurm"]);
+    until("it runs", || !project.read("there").is_empty());
+    project.write("go", "now");
+    let jobs = project.run(&["squeue", "-h", "-o", "%A %j"]).good();
+    let job = jobs.lines().find(|line| line.contains(" again-1")).unwrap_or_else(|| panic!("{jobs}"));
+    let job = job.split(' ').next().unwrap();
+    project.run(&["scontrol", "requeue", job]).good();
+    // Slurm lets it wait for two minutes otherwise; within the same second it would refuse it with "Job credential revoked".
+    until("it waits", || !project.run(&["squeue", "-h", "-t", "PD", "-j", job]).stdout.trim().is_empty());
+    let now = ["scontrol", "update", &format!("JobId={job}"), "StartTime=now+3seconds"];
+    until("it may start again", || project.run(&now).code == Some(0));
+    running.wait().good();
+    assert_eq!(project.tulpar(&["logs", "one", "--only", "stdout"]).good(), "start\nstart\nend\n");
+}

@@ -2,8 +2,8 @@
 
 use crate::main::dry_run::{Dice, ads, cases, string, words};
 use crate::main::harness::Pool;
-use tulpar_core::htcondor::items::Items;
-use tulpar_core::htcondor::submit::{Description, Value, literal_in_queue};
+use tulpar_formats::htcondor::items::Items;
+use tulpar_formats::htcondor::submit::{Description, Value, literal_in_queue};
 
 const PIECES: &[&str] = &[
     "a",

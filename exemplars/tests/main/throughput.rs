@@ -103,9 +103,10 @@ fn a_campaign_that_is_killed_infers_every_article_once() {
             .status();
         assert!(tar.expect("tar starts").success());
     }
-    killed_when(&place, &tulpar, "run articles.yaml --site large", |_| {
+    let killed = killed_when(&place, &tulpar, "run articles.yaml --site large", |_| {
         wait_for("two articles are done", || place.path().join("two").exists())
     });
+    assert!(killed, "it ended first");
     place.write("go", "");
     run(&place, &tulpar, "resume");
     assert_eq!(place.bytes("results/articles.txt"), b"15\n");

@@ -185,7 +185,7 @@ impl Binder<'_> {
         }
         let chosen = Chosen::File { name: format!("{PROGRAMS}/{program}"), place, sha256: None, executable: true };
         let data = DataId::from(workflow.data.len());
-        workflow.data.push(Data { name, source: DataSource::Copies(vec![chosen]), span });
+        workflow.data.push(Data { name, source: DataSource::Copies(vec![chosen]), sha256: Default::default(), span });
         self.staged.insert(program.to_owned(), data);
         data
     }

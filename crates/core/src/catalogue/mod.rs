@@ -7,6 +7,7 @@ mod merge;
 pub(crate) mod pattern;
 mod read;
 mod resolve;
+pub mod submit_commands;
 
 pub use bind::{PROGRAMS, bind};
 pub use read::{read, read_after};

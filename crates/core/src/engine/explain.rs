@@ -1,6 +1,5 @@
 //! Why a job is not running: rendered from the state, never computed a second time.
 
-use super::stages::Stages;
 use super::{Engine, Mode, State};
 use crate::ids::{JobId, NodeId};
 use crate::units::Timestamp;
@@ -37,6 +36,9 @@ pub enum Explanation {
         /// As many tasks of its set run as may.
         #[serde(skip_serializing_if = "Option::is_none")]
         at_most: Option<u32>,
+        /// Where there is room, it is kept for this job, which is more urgent.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        kept_for: Option<KeptFor>,
     },
     Live {
         state: State,
@@ -47,6 +49,10 @@ pub enum Explanation {
     },
     Backoff {
         until: Timestamp,
+        attempt: u32,
+    },
+    /// A trial that waits at its rung, with its checkpoint, until it is among the best there.
+    Paused {
         attempt: u32,
     },
     Settled {
@@ -65,10 +71,18 @@ pub struct BatchProgress {
     pub by: u32,
 }
 
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct KeptFor {
+    pub job: String,
+    /// When that is expected to start, as was recorded.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub until: Option<Timestamp>,
+}
+
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct NodeShortage {
     pub node: String,
-    /// In words: `needs 4 cpus, 1.5 are free`.
+    /// In words: `needs 4 cpus, 1.5 are free`; empty where there is room.
     pub lacks: Vec<String>,
 }
 
@@ -79,20 +93,20 @@ impl Engine {
         let state = self.state(job);
         match state {
             State::Waiting
-                if self.unmet[job.index()] == 0
-                    && let Some((iteration, rank, unsettled)) = self.stages.as_ref().and_then(Stages::now) =>
+                if self.run.unmet(job) == 0
+                    && let Some((iteration, rank, unsettled)) = self.run.barrier() =>
             {
-                Explanation::Barrier { mode: self.way.mode, iteration, rank, unsettled }
+                Explanation::Barrier { mode: self.way().mode, iteration, rank, unsettled }
             }
             State::Waiting => {
-                let parents = self.graph.parents(job);
+                let parents = self.graph().parents(job);
                 let unmet = parents
                     .iter()
                     .filter(|parent| self.state(**parent) != State::Done)
                     .take(MOST_LISTED)
-                    .map(|parent| (self.graph.name(*parent), self.state(*parent)))
+                    .map(|parent| (self.graph().name(*parent), self.state(*parent)))
                     .collect();
-                let batch = self.graph.batch(job).filter(|batch| !self.is_complete(*batch));
+                let batch = self.graph().batch(job).filter(|batch| !self.run.is_complete(*batch));
                 let batch = batch.map(|batch| BatchProgress {
                     of: self.plan().task(batch.source).name.clone(),
                     arrived: batch.arrived,
@@ -102,29 +116,30 @@ impl Engine {
             }
             State::Looking => Explanation::Looking,
             State::Ready => {
-                let nodes =
-                    (0..self.nodes.len().min(MOST_LISTED)).map(|node| self.shortage(job, NodeId::from(node))).collect();
-                let could_ever_run = self.nodes.could_ever_run(self.request(job));
-                let set = self.graph.set_of(job);
+                let nodes = (0..self.scheduler.nodes.len().min(MOST_LISTED))
+                    .map(|node| self.shortage(job, NodeId::from(node)))
+                    .collect();
+                let could_ever_run = self.scheduler.nodes.could_ever_run(self.request(job));
+                let set = self.graph().set_of(job);
                 let most = self.plan().task(set).settings.at_most;
-                let at_most = most.filter(|_| self.ready.is_full(set));
-                Explanation::Ready { ready: self.ready.len(), nodes, could_ever_run, at_most }
+                let at_most = most.filter(|_| self.scheduler.ready.is_full(set));
+                let held = self.run.held_back(&self.run.wants(job));
+                let kept_for = held.map(|held| KeptFor { job: self.graph().name(held.by), until: held.until });
+                Explanation::Ready { ready: self.scheduler.ready.len(), nodes, could_ever_run, at_most, kept_for }
             }
             State::Submitted | State::Running | State::Held => {
-                let live = &self.live[&job];
+                let live = &self.run.live()[&job];
                 let node = live.placement.nodes[0].node;
                 Explanation::Live {
                     state,
                     node: self.plan().site.nodes[node.index()].name.clone(),
                     since: live.since,
                     attempt: live.n,
-                    reason: self.holds.get(&job).cloned(),
+                    reason: self.run.hold(job).cloned(),
                 }
             }
-            State::Backoff => Explanation::Backoff {
-                until: self.backoff_until.get(&job).copied().unwrap_or_default(),
-                attempt: self.attempts(job),
-            },
+            State::Backoff => Explanation::Backoff { until: self.run.backoff_until(job), attempt: self.attempts(job) },
+            State::Paused => Explanation::Paused { attempt: self.attempts(job) },
             State::Done | State::Failed | State::Skipped | State::Cancelled => {
                 Explanation::Settled { state, excused: self.is_excused(job), attempts: self.attempts(job) }
             }
@@ -135,15 +150,15 @@ impl Engine {
         let request = self.request(job);
         let mut lacks = Vec::new();
         let name = self.plan().site.nodes[node.index()].name.clone();
-        if self.nodes.is_queue(node) || self.nodes.is_absent(node) {
-            if self.nodes.is_absent(node) {
+        if self.scheduler.nodes.is_queue(node) || self.scheduler.nodes.is_absent(node) {
+            if self.scheduler.nodes.is_absent(node) {
                 lacks.push("is not there yet".to_owned());
-            } else if !self.nodes.fits(node, request) {
+            } else if !self.scheduler.nodes.fits(node, request) {
                 lacks.push("has as many jobs of this run as it may have".to_owned());
             }
             return NodeShortage { node: name, lacks };
         }
-        let (milli_cpus, memory, disk, gpus) = self.nodes.available(node);
+        let (milli_cpus, memory, disk, gpus) = self.scheduler.nodes.available(node);
         if milli_cpus < request.milli_cpus {
             let (needs, free) = (f64::from(request.milli_cpus) / 1000.0, f64::from(milli_cpus) / 1000.0);
             lacks.push(format!("needs {needs} cpus, {free} are free"));
@@ -159,14 +174,17 @@ impl Engine {
             lacks.push(format!("needs {needs} GPUs, {free} are free"));
         }
         for (name, amount) in &request.named {
-            let free = self.nodes.available_named(node, name);
+            let free = self.scheduler.nodes.available_named(node, name);
             if free < *amount {
                 let (needs, free) = (f64::from(*amount) / 1000.0, f64::from(free) / 1000.0);
                 lacks.push(format!("needs {needs} of `{name}`, {free} are free"));
             }
         }
-        if lacks.is_empty() && self.nodes.share(node, request).is_none() {
+        if lacks.is_empty() && self.scheduler.nodes.share(node, request).is_none() {
             lacks.push("has free GPUs, but not of the memory or capability asked for".to_owned());
+        }
+        if lacks.is_empty() && !self.would_take(node, request) {
+            lacks.push("keeps its free cores and memory for tasks with GPUs (packing `strict`)".to_owned());
         }
         NodeShortage { node: name, lacks }
     }

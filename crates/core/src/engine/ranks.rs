@@ -177,8 +177,9 @@ impl Ranks {
 }
 
 fn declared(plan: &Plan, set: SetId) -> Option<u64> {
-    let hint = plan.task(set).settings.hints.runtime;
-    let known = hint.or_else(|| plan.expected.get(set.index()).copied().flatten())?;
+    // A measured time is better than a stated one.
+    let measured = plan.expected.get(set.index()).copied().flatten();
+    let known = measured.or(plan.task(set).settings.hints.runtime)?;
     Some(u64::try_from(known.as_micros()).unwrap_or(u64::MAX >> 8).min(u64::MAX >> 8))
 }
 

@@ -4,20 +4,10 @@
 //! In a class every task set has a *lane*; its jobs are equal but for their iteration. Ranks change, lanes move; jobs stay.
 
 use super::ranks::{Ranks, Urgency};
+use super::state::Wants;
 use crate::ids::{JobId, SetId};
-use crate::resources::Request;
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::collections::BTreeSet;
-use std::sync::Arc;
-
-/// What jobs of one class have in common.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(super) struct Wants {
-    /// What it asks for, then what it would ask for done in another way. Wall times do not matter for packing.
-    pub(super) ways: Arc<[Request]>,
-    /// Which of several workflows that share the run it belongs to.
-    pub(super) member: u16,
-}
 
 #[derive(Clone, Debug)]
 struct Class {

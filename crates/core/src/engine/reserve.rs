@@ -54,6 +54,11 @@ impl Spare {
 }
 
 impl Reservation {
+    /// When it can start, as far as that is known.
+    pub(super) fn at(&self) -> Option<Timestamp> {
+        self.at
+    }
+
     /// True when a less urgent job may have this of the node: it is gone in time, or beside what is reserved.
     pub(super) fn allows(&self, node: NodeId, request: &Request, end: Option<Timestamp>) -> bool {
         let Some(spare) = self.nodes.get(&node) else { return true };
@@ -84,7 +89,8 @@ impl Reservation {
 impl Engine {
     /// What is kept for a class, as it was first found, until it has started something or should have.
     pub(super) fn reservation(&self, class: u32, now: Timestamp) -> Option<Reservation> {
-        let kept = self.reservations.get(&class).filter(|kept| kept.at.is_none_or(|at| at >= now) && !kept.patient);
+        let kept =
+            self.scheduler.reservations.get(&class).filter(|kept| kept.at.is_none_or(|at| at >= now) && !kept.patient);
         kept.cloned().or_else(|| self.reserve(class, now))
     }
 
@@ -92,38 +98,38 @@ impl Engine {
     pub(super) fn keep(&mut self, reservation: Reservation) {
         let class = reservation.class;
         let nodes: Vec<NodeId> = reservation.nodes.keys().copied().collect();
-        let before = self.reservations.insert(class, reservation);
+        let before = self.scheduler.reservations.insert(class, reservation);
         if before.is_some_and(|before| !before.nodes.keys().eq(nodes.iter())) {
-            self.ready.let_go();
+            self.scheduler.ready.let_go();
         }
     }
 
     /// Nothing is kept for who no longer waits, and nobody is held back when nothing runs.
     pub(super) fn drop_idle_reservations(&mut self) {
-        let before = self.reservations.len();
-        let ready = &self.ready;
-        self.reservations.retain(|class, _| ready.waiting(*class) > 0);
-        if self.reservations.len() < before {
-            self.ready.let_go();
+        let before = self.scheduler.reservations.len();
+        let ready = &self.scheduler.ready;
+        self.scheduler.reservations.retain(|class, _| ready.waiting(*class) > 0);
+        if self.scheduler.reservations.len() < before {
+            self.scheduler.ready.let_go();
         }
-        if self.live.is_empty() {
+        if self.run.live().is_empty() {
             // Kept out for others, or to protect devices: whatever it was, it no longer holds.
-            self.nodes.forget_releases();
+            self.scheduler.nodes.forget_releases();
         }
     }
 
     /// Where and when a blocked job can start at the earliest.
     /// Nothing when it is not nodes that it lacks.
     fn reserve(&self, class: u32, now: Timestamp) -> Option<Reservation> {
-        let request = &self.ready.wants(class).ways[0];
-        if !self.nodes.shared_fits(request) {
+        let request = &self.scheduler.ready.wants(class).ways[0];
+        if !self.scheduler.nodes.shared_fits(request) {
             return None;
         }
         let wanted = request.nodes as usize;
         let looked_at = MOST_LOOKED_AT.max(4 * wanted);
         let mut found: Vec<(Timestamp, NodeId, Spare)> = Vec::new();
         let mut waits = false;
-        for node in self.nodes.able(request).take(looked_at) {
+        for node in self.scheduler.nodes.able(request).take(looked_at) {
             let (at, spare) = self.when_free(node, request, now);
             waits |= at.is_some();
             found.push((at.unwrap_or(now), node, spare));
@@ -136,18 +142,18 @@ impl Engine {
         let last = found.last().map(|(at, ..)| *at)?;
         let at = (last != NEVER).then_some(last);
         let nodes = found.into_iter().filter_map(|(_, node, spare)| Some((node, spare.without(request)?))).collect();
-        let patient = at.is_none() && self.ready.passed(class) < PATIENCE;
+        let patient = at.is_none() && self.scheduler.ready.passed(class) < PATIENCE;
         Some(Reservation { class, patient, at, nodes })
     }
 
     /// When a node will have room, if it has none now, and what it will have then. What nobody knows the end of is
     /// taken to leave last.
     fn when_free(&self, node: NodeId, request: &Request, now: Timestamp) -> (Option<Timestamp>, Spare) {
-        let free = self.nodes.free(node);
+        let free = self.scheduler.nodes.free(node);
         let gpus = free.gpus.iter().map(|gpu| u64::from(*gpu)).sum();
         let mut spare =
             Spare { milli_cpus: u64::from(free.milli_cpus), memory: free.memory, disk: free.disk, milli_gpus: gpus };
-        let mut ends: Vec<(Timestamp, JobId)> = self.nodes.holders[node.index()]
+        let mut ends: Vec<(Timestamp, JobId)> = self.scheduler.nodes.holders[node.index()]
             .iter()
             .map(|job| (self.expected_end(*job).map_or(NEVER, |end| end.max(now)), *job))
             .collect();
@@ -158,14 +164,14 @@ impl Engine {
                 break;
             }
             at = Some(end);
-            spare.add(&self.live[&job].request);
+            spare.add(&self.run.live()[&job].request);
         }
         (at, spare)
     }
 
     /// When a live attempt will have ended, as far as anybody knows.
     pub(super) fn expected_end(&self, job: JobId) -> Option<Timestamp> {
-        let live = self.live.get(&job)?;
+        let live = self.run.live().get(&job)?;
         let length = self.expected(job, live.variant)?;
         Some(live.since.plus(length))
     }

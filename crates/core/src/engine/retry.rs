@@ -1,7 +1,7 @@
-//! What becomes of a job whose attempt did not succeed: the cause decides.
+//! What becomes of a job whose attempt has ended: the cause decides. It is recorded with the end itself.
 
 use super::Engine;
-use crate::event::{Blame, Event};
+use crate::event::{Blame, Consequence, Curtailment, Stopping};
 use crate::ids::JobId;
 use crate::job::Ending;
 use crate::resources::Request;
@@ -14,30 +14,52 @@ const MOST_EVICTIONS: u32 = 100;
 const LONGEST_PAUSE: Duration = Duration::from_secs(3600);
 
 impl Engine {
-    pub(super) fn after_failure(&self, now: Timestamp, job: JobId, ending: &Ending) -> Event {
-        let retry = &self.plan().task(self.graph.set_of(job)).settings.retry;
-        let tries = self.tries.get(&job).copied().unwrap_or_default();
-        let before = self.request(job).clone();
-        let request = self.as_expressed(retry, &before, tries.counted);
-        let again = |until, request| Event::Retrying { job, until, request };
+    /// What this end of a job's attempt leads to.
+    pub(super) fn consequence(&self, now: Timestamp, job: JobId, ending: &Ending) -> Consequence {
+        if ending.is_success() {
+            return Consequence::Done;
+        }
+        match self.graph().curtailed(job) {
+            Some(Curtailment::Prune) => Consequence::Pruned,
+            Some(Curtailment::Pause) => Consequence::Paused,
+            None => self.after_failure(now, job, ending),
+        }
+    }
+
+    fn after_failure(&self, now: Timestamp, job: JobId, ending: &Ending) -> Consequence {
+        let retry = &self.plan().task(self.graph().set_of(job)).settings.retry;
+        let tries = self.run.tries_after(job, ending);
+        let before = self.request(job);
+        let request = self.as_expressed(retry, before, tries.counted);
+        let again = |until, request: Request| {
+            let request = (request != *before).then(|| Box::new(request));
+            Consequence::Retry { until, request }
+        };
         let pause = pause(retry, tries.counted);
         let left = tries.counted <= retry.times;
         match ending {
             // It saved its state and wants to go on; nothing failed.
             Ending::Checkpointed => again(now, request),
+            // Neither the task nor its place failed: a person goes on with the run, or will.
+            Ending::DriverLost => again(now, request),
+            Ending::Preempted if self.run.stopping() == Some(Stopping::Interrupt) => again(now, request),
             Ending::Preempted | Ending::NodeLost => {
                 if retry.on.contains(&RetryOn::Evicted) && tries.evictions <= MOST_EVICTIONS {
                     again(now, request)
                 } else {
-                    Event::Failed { job, blame: Blame::Site }
+                    Consequence::Failed { blame: Blame::Site }
                 }
             }
+            Ending::NoRoom(_) if tries.evictions <= MOST_EVICTIONS => {
+                again(now.plus(waiting(tries.evictions)), request)
+            }
+            Ending::NoRoom(_) => Consequence::Failed { blame: Blame::Site },
             Ending::Memory => {
                 let asked = (request.memory > before.memory).then(|| request.clone());
                 let more = asked.or_else(|| self.more_memory(retry, &request));
                 match more {
                     Some(more) if left && retry.on.contains(&RetryOn::Memory) => again(now, more),
-                    _ => Event::Failed { job, blame: Blame::Resources },
+                    _ => Consequence::Failed { blame: Blame::Resources },
                 }
             }
             Ending::Walltime => {
@@ -48,7 +70,7 @@ impl Engine {
                     };
                     again(now, Request { time, ..request })
                 } else {
-                    Event::Failed { job, blame: Blame::Resources }
+                    Consequence::Failed { blame: Blame::Resources }
                 }
             }
             Ending::Exit(code) if left && retry.on.contains(&RetryOn::Exit(*code)) => again(now.plus(pause), request),
@@ -56,10 +78,12 @@ impl Engine {
                 if left && retry.on.contains(&RetryOn::Failure) {
                     again(now.plus(pause), request)
                 } else {
-                    Event::Failed { job, blame: Blame::Task }
+                    Consequence::Failed { blame: Blame::Task }
                 }
             }
-            Ending::Cancelled => Event::Cancelled { job },
+            // The content that the plan names is gone: another try would find the same.
+            Ending::InputsChanged(_) => Consequence::Failed { blame: Blame::Inputs },
+            Ending::Cancelled => Consequence::Cancelled,
         }
     }
 
@@ -85,7 +109,7 @@ impl Engine {
             let mut tried = next.clone();
             match wanted.what {
                 Quantity::Memory => {
-                    let most = self.nodes.largest_memory();
+                    let most = self.scheduler.nodes.largest_memory();
                     tried.memory = Bytes(((value.max(0.0) * MEBIBYTE) as u64).min(most));
                 }
                 Quantity::Disk => tried.disk = Bytes((value.max(0.0) * MEBIBYTE) as u64),
@@ -93,7 +117,7 @@ impl Engine {
                 Quantity::Gpus => tried.gpus = value as u32,
                 Quantity::Time => tried.time = Some(Duration::from_secs((value as u64).max(1))),
             }
-            if self.nodes.could_ever_run(&tried) {
+            if self.scheduler.nodes.could_ever_run(&tried) {
                 next = tried;
             }
         }
@@ -102,11 +126,16 @@ impl Engine {
 
     /// A larger request, at most what the largest node has; `None` when it had that already.
     fn more_memory(&self, retry: &Retry, request: &Request) -> Option<Request> {
-        let most = self.nodes.largest_memory();
+        let most = self.scheduler.nodes.largest_memory();
         let wanted = u128::from(request.memory.0) * u128::from(retry.memory_percent) / 100;
         let memory = u64::try_from(wanted).unwrap_or(u64::MAX).min(most);
         (memory > request.memory.0).then(|| Request { memory: Bytes(memory), ..request.clone() })
     }
+}
+
+/// Until there may be room again: a second, and twice as long each time, up to some minutes.
+fn waiting(times: u32) -> Duration {
+    Duration::from_secs(1 << times.saturating_sub(1).min(8))
 }
 
 fn pause(retry: &Retry, failures: u32) -> Duration {

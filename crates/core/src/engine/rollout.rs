@@ -2,9 +2,9 @@
 //! first is taken and recorded. Nothing here reads a clock: how much is tried is counted in jobs, so it is repeatable.
 
 use super::{Engine, Mode, Order, Packing, State, Step};
-use crate::event::{Event, Input, Way};
+use crate::event::{Event, Input, Reason, Way};
 use crate::ids::{AttemptId, JobId};
-use crate::job::{Ending, Report, Usage};
+use crate::job::{Ending, Report};
 use crate::units::Timestamp;
 use serde::Serialize;
 use std::cmp::Reverse;
@@ -53,56 +53,57 @@ impl Engine {
             return None;
         }
         let bound = self.bound(now);
-        if self.outcome.is_some() || self.counts.settled() == self.counts.total() {
+        if self.outcome().is_some() || self.counts().settled() == self.counts().total() {
             return Some(Forecast { end: now, bound: now });
         }
-        Some(Forecast { end: self.roll_out(now, self.way, Timestamp(u64::MAX))?, bound })
+        Some(Forecast { end: self.roll_out(now, self.way(), Timestamp(u64::MAX))?, bound })
     }
 
     fn can_roll_out(&self, ways: usize) -> bool {
-        let left = (self.counts.total() - self.counts.settled()) as usize;
+        let left = (self.counts().total() - self.counts().settled()) as usize;
         // How a queue orders its jobs is not known here.
-        !self.nodes.any_queue()
+        !self.scheduler.nodes.any_queue()
             && left * ways <= MOST_JOBS
-            && self.states.len() <= LARGEST_PLAN
+            && self.run.jobs() <= LARGEST_PLAN
             && self.unknown_durations() == 0
     }
 
     /// Task sets with something left to do of which nobody knows how long they take.
     fn unknown_durations(&self) -> usize {
-        let sets = self.sets.iter().enumerate();
+        let sets = self.run.sets().iter().enumerate();
         sets.filter(|(set, progress)| {
             progress.counts.settled() < progress.counts.total()
-                && self.ranks.expected(crate::ids::SetId::from(*set)).is_none()
+                && self.scheduler.ranks.expected(crate::ids::SetId::from(*set)).is_none()
         })
         .count()
     }
 
     /// Decides anew in which order to go on, when something is known now that was not before.
     pub(super) fn reconsider(&mut self, now: Timestamp, step: &mut Step) {
-        let free = self.policy.mode == Mode::Adaptive
-            && self.policy.order.is_none()
-            && self.policy.packing == Packing::default()
-            && !self.imagined;
-        if !self.doubt || !free || self.ready.len() == 0 {
+        let free = self.policy().mode == Mode::Adaptive
+            && self.policy().order.is_none()
+            && self.policy().packing == Packing::default()
+            && !self.run.is_imagined();
+        if !self.scheduler.doubt || !free || self.scheduler.ready.len() == 0 {
             return;
         }
-        self.doubt = false;
+        self.scheduler.doubt = false;
         if !self.can_roll_out(2) || !self.orders_differ() {
             return;
         }
         let bound = self.bound(now);
-        let left = (self.counts.total() - self.counts.settled()) as usize;
-        let budget = (MOST_FOR_EACH * self.states.len() as u64).saturating_sub(self.rolled_out);
+        let left = (self.counts().total() - self.counts().settled()) as usize;
+        let budget = (MOST_FOR_EACH * self.run.jobs() as u64).saturating_sub(self.scheduler.rolled_out);
         let affordable = MOST_JOBS.min(budget as usize) / left.max(1);
         if affordable < 2 {
             return;
         }
         let mut tried: Vec<(Way, Timestamp)> = Vec::new();
-        let others = WAYS.iter().copied().filter(|way| *way != self.way);
-        for way in std::iter::once(self.way).chain(others).take(affordable) {
+        let now_in = self.way();
+        let others = WAYS.iter().copied().filter(|way| *way != now_in);
+        for way in std::iter::once(now_in).chain(others).take(affordable) {
             let best = tried.iter().map(|(_, end)| *end).min().unwrap_or(Timestamp(u64::MAX));
-            self.rolled_out += left as u64;
+            self.scheduler.rolled_out += left as u64;
             if let Some(end) = self.roll_out(now, way, best) {
                 tried.push((way, end));
             }
@@ -112,7 +113,7 @@ impl Engine {
             }
         }
         let Some((chosen, _)) = tried.iter().copied().min_by_key(|(_, end)| *end) else { return };
-        if chosen != self.way {
+        if chosen != self.way() {
             let tried = tried.into_iter().map(|(way, end)| (way, end.since(now).as_micros() as u64)).collect();
             self.record(now, Event::Ordered { chosen, tried }, step);
         }
@@ -120,15 +121,15 @@ impl Engine {
 
     /// Jobs of one task set alone are all the same.
     fn orders_differ(&self) -> bool {
-        let open = self.sets.iter().filter(|progress| progress.counts.settled() < progress.counts.total());
-        open.take(2).count() > 1 || self.iterations.are_used()
+        let open = self.run.sets().iter().filter(|progress| progress.counts.settled() < progress.counts.total());
+        open.take(2).count() > 1 || self.run.uses_iterations()
     }
 
     /// No way can end before this: the longest way to the end, and the work left over all of each resource.
     fn bound(&self, now: Timestamp) -> Timestamp {
-        let (cpus, _, gpus) = self.nodes.totals();
+        let (cpus, _, gpus) = self.scheduler.nodes.totals();
         let (mut longest, mut cpu_time, mut gpu_time) = (Duration::ZERO, 0u128, 0u128);
-        for (set, progress) in self.sets.iter().enumerate() {
+        for (set, progress) in self.run.sets().iter().enumerate() {
             let open = progress.counts.total() - progress.counts.settled();
             if open == 0 {
                 continue;
@@ -138,11 +139,12 @@ impl Engine {
             let waiting = open
                 - [State::Submitted, State::Running, State::Held].map(|s| progress.counts.of(s)).iter().sum::<u32>();
             if waiting > 0 {
-                longest = longest.max(self.ranks.upward(set));
+                longest = longest.max(self.scheduler.ranks.upward(set));
             }
             if task.variants.is_empty() {
                 let request = &task.settings.request;
-                let work = self.ranks.guessed(set).as_micros() * u128::from(waiting) * u128::from(request.nodes);
+                let work =
+                    self.scheduler.ranks.guessed(set).as_micros() * u128::from(waiting) * u128::from(request.nodes);
                 cpu_time += work * u128::from(request.milli_cpus);
                 gpu_time += work * u128::from(request.milli_gpus());
             }
@@ -153,20 +155,18 @@ impl Engine {
 
     /// Plays the rest through in one way; `None` when it would end later than `best`, or never.
     fn roll_out(&self, now: Timestamp, way: Way, best: Timestamp) -> Option<Timestamp> {
-        let mut engine = self.clone();
-        engine.imagined = true;
-        engine.policy.cache = false;
-        engine.policy.walltime = None;
-        engine.go(way);
-        engine.due.clear();
-        let looking: Vec<JobId> =
-            (0..engine.states.len()).map(JobId::from).filter(|job| engine.state(*job) == State::Looking).collect();
+        let (scheduler, agenda) = (self.scheduler.clone(), self.agenda.clone());
+        let mut engine = Self { run: self.run.imagined(), scheduler, agenda };
+        engine.apply(now, &Event::Ordered { chosen: way, tried: Vec::new() });
+        engine.agenda.due.clear();
+        let jobs = (0..engine.run.jobs()).map(JobId::from);
+        let looking: Vec<JobId> = jobs.filter(|job| engine.state(*job) == State::Looking).collect();
         for job in looking {
-            engine.ready_or_parked(job);
+            engine.apply(now, &Event::Missed { job, key: None, reason: Reason::CacheOff });
         }
         let mut ends: BinaryHeap<Reverse<(Timestamp, AttemptId)>> = BinaryHeap::new();
         for (attempt, _, since) in self.live() {
-            let variant = self.live[&attempt.job].variant;
+            let variant = self.run.live()[&attempt.job].variant;
             let end = since.plus(engine.guessed(attempt.job, variant)).max(now);
             ends.push(Reverse((end, attempt)));
         }
@@ -179,7 +179,7 @@ impl Engine {
                     ends.push(Reverse((at.plus(engine.guessed(attempt.job, *variant)), *attempt)));
                 }
             }
-            if engine.outcome.is_some() {
+            if engine.outcome().is_some() {
                 return Some(at);
             }
             let next =
@@ -191,11 +191,7 @@ impl Engine {
             inputs = Vec::new();
             while let Some(Reverse((end, attempt))) = ends.peek().copied().filter(|Reverse((end, _))| *end <= at) {
                 ends.pop();
-                let usage = Usage { wall_us: 0, ..Usage::default() };
-                let ending = Ending::Exit(0);
-                let (outputs, stderr_tail) = (Vec::new(), String::new());
-                let (script, told) = (None, None);
-                let report = Report { ending, started: end, ended: end, usage, outputs, stderr_tail, script, told };
+                let report = Report::unstarted(Ending::Exit(0), end);
                 inputs.push(Input::Ended { attempt, report: Box::new(report) });
             }
             if inputs.is_empty() {

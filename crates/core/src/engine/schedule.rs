@@ -8,7 +8,7 @@ use super::suitability::Guard;
 use super::{Engine, Step};
 use crate::event::{Action, Blame, Event, Share, Stopping};
 use crate::ids::{AttemptId, JobId, NodeId, SetId};
-use crate::job::{Ending, JobSpec, Report, Usage};
+use crate::job::{Ending, JobSpec, Report};
 use crate::resources::Request;
 use crate::units::Timestamp;
 use std::collections::BTreeSet;
@@ -35,6 +35,8 @@ struct Search<'a> {
     blocked: &'a [u32],
     reserved: &'a mut Vec<Reservation>,
     reserved_for: &'a mut usize,
+    /// The class for which the room is kept that was found, and when that one is expected to start.
+    kept_for: Option<(u32, Option<Timestamp>)>,
 }
 
 /// What a job would start with.
@@ -47,7 +49,8 @@ impl Engine {
     pub(super) fn schedule(&mut self, now: Timestamp, step: &mut Step) {
         self.reconsider(now, step);
         self.drop_idle_reservations();
-        let mut candidates: Candidates = self.ready.active().filter_map(|class| self.candidate(class)).collect();
+        let mut candidates: Candidates =
+            self.scheduler.ready.active().filter_map(|class| self.candidate(class)).collect();
         let mut blocked: Vec<u32> = Vec::new();
         let mut reserved: Vec<Reservation> = Vec::new();
         let mut reserved_for = 0;
@@ -55,8 +58,14 @@ impl Engine {
         while let Some((.., class)) = candidates.pop_first() {
             let heads = self.heads_of(class, now, &mut too_late);
             let Some((first, _)) = heads.first().copied() else { continue };
-            let mut search =
-                Search { class, now, blocked: &blocked, reserved: &mut reserved, reserved_for: &mut reserved_for };
+            let mut search = Search {
+                class,
+                now,
+                blocked: &blocked,
+                reserved: &mut reserved,
+                reserved_for: &mut reserved_for,
+                kept_for: None,
+            };
             let mut fit = None;
             for (job, set) in heads {
                 fit = self.find(set, &mut search).map(|fit| (job, set, fit));
@@ -65,15 +74,17 @@ impl Engine {
                     break;
                 }
             }
+            let kept_for = search.kept_for;
             let Some((job, set, fit)) = fit else {
-                let never = |request: &Request| !self.nodes.could_ever_run(request);
-                if self.live.is_empty() && self.ready.wants(class).ways.iter().all(never) {
+                let never = |request: &Request| !self.scheduler.nodes.could_ever_run(request);
+                if self.run.live().is_empty() && self.scheduler.ready.wants(class).ways.iter().all(never) {
                     // Waiting would last for ever: nothing runs, and all of the site is not enough.
                     self.record(now, Event::Failed { job: first, blame: Blame::TooMuch }, step);
                     candidates.extend(self.candidate(class));
                 } else {
                     if !self.has_no_room(class) {
-                        self.ready.hold_back(class, self.nodes.released());
+                        self.scheduler.ready.hold_back(class, self.scheduler.nodes.released());
+                        self.note_held_back(now, (class, first), kept_for, step);
                     }
                     blocked.push(class);
                 }
@@ -81,11 +92,11 @@ impl Engine {
             };
             for waiting in blocked.iter().take(MOST_RESERVATIONS) {
                 if !reserved.iter().any(|reservation| reservation.class == *waiting) {
-                    self.ready.count_passed(*waiting);
+                    self.scheduler.ready.count_passed(*waiting);
                 }
             }
             self.start(now, class, (job, set), fit, &mut reserved, step);
-            if self.members > 1 {
+            if self.scheduler.members > 1 {
                 let others: Vec<u32> = candidates.iter().map(|(.., class)| *class).collect();
                 candidates = others.into_iter().filter_map(|class| self.candidate(class)).collect();
             }
@@ -95,17 +106,32 @@ impl Engine {
             self.keep(reservation);
         }
         self.skip_doomed(now, step);
-        if too_late && self.live.is_empty() && self.backoff.is_empty() {
+        if too_late && self.run.live().is_empty() && self.run.next_backoff().is_none() {
             // What is left cannot end before the wall time: stop here, in good order.
             self.record(now, Event::Stopping { how: Stopping::Drain }, step);
         }
     }
 
+    /// Records for whom room is kept, if that was not recorded of this class yet.
+    fn note_held_back(
+        &mut self,
+        now: Timestamp,
+        (class, job): (u32, JobId),
+        kept_for: Option<(u32, Option<Timestamp>)>,
+        step: &mut Step,
+    ) {
+        let Some((by, until)) = kept_for else { return };
+        let Some((urgency, _)) = self.scheduler.ready.head(by) else { return };
+        if self.run.held_back(self.scheduler.ready.wants(class)).is_none_or(|held| held.by != urgency.job) {
+            self.record(now, Event::HeldBack { job, by: urgency.job, until }, step);
+        }
+    }
+
     fn candidate(&self, class: u32) -> Option<(std::cmp::Reverse<i32>, u64, Urgency, u32)> {
-        let (urgency, _) = self.ready.head(class)?;
-        let held = match self.members {
+        let (urgency, _) = self.scheduler.ready.head(class)?;
+        let held = match self.scheduler.members {
             0 | 1 => 0,
-            _ => self.fairness(self.ready.wants(class).member),
+            _ => self.scheduler.fairness(&self.run, self.scheduler.ready.wants(class).member),
         };
         Some((urgency.priority, held, urgency, class))
     }
@@ -114,7 +140,7 @@ impl Engine {
     /// because of jobs that ask for the same a short one may go before a reservation where a long one may not.
     fn heads_of(&self, class: u32, now: Timestamp, too_late: &mut bool) -> Vec<(JobId, SetId)> {
         let mut heads = Vec::new();
-        for (urgency, set) in self.ready.heads(class) {
+        for (urgency, set) in self.scheduler.ready.heads(class) {
             if heads.len() == MOST_HEADS {
                 break;
             }
@@ -131,12 +157,12 @@ impl Engine {
         if self.plan().task(set).settings.checkpoint.is_some() {
             return now < deadline;
         }
-        let needs = self.ranks.expected(set).or(self.request(job).time).unwrap_or(Duration::ZERO);
+        let needs = self.scheduler.ranks.expected(set).or(self.request(job).time).unwrap_or(Duration::ZERO);
         now.plus(needs) <= deadline
     }
 
     fn find(&mut self, set: SetId, search: &mut Search<'_>) -> Option<Fit> {
-        let ways = self.ready.wants(search.class).ways.clone();
+        let ways = self.scheduler.ready.wants(search.class).ways.clone();
         for (way, request) in ways.iter().enumerate() {
             if way > 0 && !self.worthwhile(search.class, set, way) {
                 continue;
@@ -146,7 +172,7 @@ impl Engine {
             while *search.reserved_for < search.blocked.len().min(MOST_RESERVATIONS) {
                 let waiting = search.blocked[*search.reserved_for];
                 *search.reserved_for += 1;
-                if self.ready.passed(waiting) as usize >= self.nodes.len() / NODES_A_PASS {
+                if self.scheduler.ready.passed(waiting) as usize >= self.scheduler.nodes.len() / NODES_A_PASS {
                     search.reserved.extend(self.reservation(waiting, search.now));
                 }
             }
@@ -159,26 +185,30 @@ impl Engine {
             if let Some(shares) = self.fitting(request, among.as_deref(), &allowed) {
                 return Some(Fit { way, shares });
             }
+            let keeps =
+                |reservation: &&Reservation| shares.iter().any(|share| !reservation.allows(share.node, request, end));
+            search.kept_for = reserved.iter().find(keeps).map(|reservation| (reservation.class, reservation.at()));
         }
         None
     }
 
     fn has_no_room(&self, class: u32) -> bool {
-        let released = self.nodes.released();
-        (0..self.ready.wants(class).ways.len()).all(|way| self.ready.blocked_at(class, way) == Some(released))
+        let released = self.scheduler.nodes.released();
+        (0..self.scheduler.ready.wants(class).ways.len())
+            .all(|way| self.scheduler.ready.blocked_at(class, way) == Some(released))
     }
 
     /// Where this fits, whoever waits for the same place, and the only nodes where it can.
     fn place(&mut self, class: u32, way: usize, request: &Request) -> Option<(Vec<Share>, Option<Vec<NodeId>>)> {
-        let since = self.ready.blocked_at(class, way);
-        let released = self.nodes.released();
-        if since == Some(released) || !self.nodes.shared_fits(request) {
+        let since = self.scheduler.ready.blocked_at(class, way);
+        let released = self.scheduler.nodes.released();
+        if since == Some(released) || !self.scheduler.nodes.shared_fits(request) {
             return None;
         }
-        let among = since.and_then(|since| self.nodes.released_since(since));
+        let among = since.and_then(|since| self.scheduler.nodes.released_since(since));
         let shares = self.fitting(request, among.as_deref(), &|_| true);
         if shares.is_none() {
-            self.ready.set_blocked(class, way, Some(released));
+            self.scheduler.ready.set_blocked(class, way, Some(released));
         }
         Some((shares?, among))
     }
@@ -191,35 +221,41 @@ impl Engine {
     ) -> Option<Vec<Share>> {
         let guard = self.guard();
         if request.nodes > 1 {
-            return self.nodes.gang(request, guard, allowed);
+            return self.scheduler.nodes.gang(request, guard, allowed);
         }
         let packing = self.packing_for(request);
         let node = match among {
-            Some(nodes) => self.nodes.choose_among(nodes, request, packing, guard, allowed),
-            None => self.nodes.choose(request, packing, guard, allowed),
+            Some(nodes) => self.scheduler.nodes.choose_among(nodes, request, packing, guard, allowed),
+            None => self.scheduler.nodes.choose(request, packing, guard, allowed),
         }?;
-        Some(vec![self.nodes.share(node, request)?])
+        Some(vec![self.scheduler.nodes.share(node, request)?])
+    }
+
+    /// Whether a node that has room for the request is taken for it, if it is kept for nobody.
+    pub(super) fn would_take(&self, node: NodeId, request: &Request) -> bool {
+        let packing = self.packing_for(request);
+        self.scheduler.nodes.choose_among(&[node], request, packing, self.guard(), &|_| true).is_some()
     }
 
     /// A request that would leave devices idle even on an empty node must be let through somewhere.
     fn packing_for(&self, request: &Request) -> Packing {
-        match self.way.packing {
-            Packing::Strict if request.gpus == 0 && self.live.is_empty() => Packing::Protect,
+        match self.way().packing {
+            Packing::Strict if request.gpus == 0 && self.run.live().is_empty() => Packing::Protect,
             packing => packing,
         }
     }
 
     /// Another way of doing it is taken when it ends no later than the queue for the first way would let it.
     fn worthwhile(&self, class: u32, set: SetId, way: usize) -> bool {
-        let first = &self.ready.wants(class).ways[0];
-        let slots = self.nodes.slots(first);
+        let first = &self.scheduler.ready.wants(class).ways[0];
+        let slots = self.scheduler.nodes.slots(first);
         if slots == 0 {
             return true;
         }
         let (Some(fast), Some(slow)) = (self.expected_of(set, 0), self.expected_of(set, way as u32)) else {
             return true;
         };
-        let queue = 1.0 + self.ready.waiting(class) as f64 / slots as f64;
+        let queue = 1.0 + self.scheduler.ready.waiting(class) as f64 / slots as f64;
         slow.as_secs_f64() <= fast.as_secs_f64() * queue
     }
 
@@ -238,24 +274,24 @@ impl Engine {
         let end = self.expected_of(set, variant).map(|length| now.plus(length));
         for reservation in reserved {
             if reservation.took(&fit.shares, &request, end) {
-                self.ready.count_passed(reservation.class);
+                self.scheduler.ready.count_passed(reservation.class);
             }
         }
-        self.ready.forget_passed(class);
-        if self.reservations.remove(&class).is_some() {
-            self.ready.let_go();
+        self.scheduler.ready.forget_passed(class);
+        if self.scheduler.reservations.remove(&class).is_some() {
+            self.scheduler.ready.let_go();
         }
-        let placement = self.nodes.placement(fit.shares);
+        let placement = self.scheduler.nodes.placement(fit.shares);
         let share = &placement.nodes[0];
-        let spec = (!self.imagined).then(|| {
+        let spec = (!self.run.is_imagined()).then(|| {
             let node = &self.plan().site.nodes[share.node.index()].name;
-            let gpus = self.nodes.names_gpu(share);
+            let gpus = self.scheduler.nodes.names_gpu(share);
             let cores = share.cores.clone();
-            let asked = self.nodes.is_queue(share.node).then(|| Box::new(request.clone()));
+            let asked = self.scheduler.nodes.is_queue(share.node).then(|| Box::new(request.clone()));
             let spec = self.spec_context().spec(attempt, variant, &request, node, gpus);
             spec.map(|spec| JobSpec { cores, request: asked, ..spec })
         });
-        let versions = self.graph.newest(job);
+        let versions = self.graph().newest(job);
         self.record(now, Event::Submitted { attempt, request, placement, variant, versions }, step);
         match spec {
             Some(Ok(spec)) => step.actions.push(Action::Submit(Box::new(spec))),
@@ -267,23 +303,14 @@ impl Engine {
     /// What the GPU tasks still to come want for each device.
     fn guard(&self) -> Guard {
         Guard {
-            milli_cpus: self.gpu_cpus.last_key_value().map_or(0, |(cpus, _)| *cpus),
-            memory: self.gpu_memory.last_key_value().map_or(0, |(memory, _)| *memory),
+            milli_cpus: self.scheduler.gpu_cpus.last_key_value().map_or(0, |(cpus, _)| *cpus),
+            memory: self.scheduler.gpu_memory.last_key_value().map_or(0, |(memory, _)| *memory),
         }
     }
 
     /// Ends an attempt that cannot even be handed over.
     fn refuse(&mut self, now: Timestamp, attempt: AttemptId, why: String, step: &mut Step) {
-        let report = Report {
-            ending: Ending::Refused(why),
-            started: now,
-            ended: now,
-            usage: Usage::default(),
-            outputs: Vec::new(),
-            stderr_tail: String::new(),
-            script: None,
-            told: None,
-        };
+        let report = Report::unstarted(Ending::Refused(why), now);
         self.ended(now, attempt, Box::new(report), step);
     }
 }

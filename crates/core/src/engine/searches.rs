@@ -5,18 +5,19 @@
 //! samples and never judges.
 
 use super::{Engine, State, Step};
-use crate::event::{Action, Because, Blame, Curtailment, Event};
+use crate::event::{Action, Because, Curtailment, Event};
 use crate::ids::{AttemptId, JobId, SearchId};
 use crate::job::Ending;
+use crate::plan::PastTrial;
 use crate::units::Timestamp;
-use tulpar_hpo::{Decision, Origin, Proposal, Values};
+use tulpar_hpo::{Decision, Origin, Values};
 
-/// What becomes of a trial that was told to end early, once it has ended.
-pub(super) fn after_curtailment(job: JobId, how: Curtailment) -> Event {
-    match how {
-        Curtailment::Prune => Event::Skipped { job, because: Because::Pruned },
-        Curtailment::Pause => Event::Paused { job },
-    }
+#[derive(PartialEq)]
+enum Past {
+    None,
+    Trial(PastTrial),
+    /// The budget was spent after the trials before.
+    Spent,
 }
 
 impl Engine {
@@ -24,9 +25,9 @@ impl Engine {
     /// something was recorded.
     pub(super) fn ask(&mut self, now: Timestamp, step: &mut Step) -> bool {
         let mut recorded = false;
-        for search in self.asking.take() {
+        for search in std::mem::take(&mut self.agenda.searches) {
             if self.ask_one(now, search, step) {
-                self.asking.change(search);
+                self.agenda.searches.insert(search);
                 recorded = true;
             }
         }
@@ -35,15 +36,23 @@ impl Engine {
 
     fn ask_one(&mut self, now: Timestamp, search: SearchId, step: &mut Step) -> bool {
         let Some(under_way) = self.under_way(search) else { return false };
-        if let Some(job) = self.graph.promotion(search).filter(|_| !self.imagined && !self.is_spent(now, search)) {
+        if let Some(job) =
+            self.graph().promotion(search).filter(|_| !self.run.is_imagined() && !self.is_spent(now, search))
+        {
             self.record(now, Event::Continued { job }, step);
             return true;
         }
         let Some(job) = self.next_trial(search) else {
             return under_way == 0 && self.end_paused(now, search, step);
         };
-        if self.is_spent(now, search) {
+        let past = self.past_trial(search);
+        if self.is_spent(now, search) || past == Past::Spent {
             self.skip_rest(now, search, Because::Spent, step);
+        } else if let Past::Trial(PastTrial { values, origin, pruned }) = past {
+            self.record(now, Event::Asked { job, values, origin }, step);
+            if let Some(reports) = pruned {
+                self.prune_again(now, job, reports, step);
+            }
         } else if let Some((values, origin)) = self.proposal(search) {
             self.record(now, Event::Asked { job, values, origin }, step);
         } else {
@@ -55,69 +64,83 @@ impl Engine {
     /// Whether a search has something to ask for; none has after a step, unless the run is being stopped.
     pub(super) fn could_ask(&self, search: SearchId) -> bool {
         let Some(under_way) = self.under_way(search) else { return false };
-        let ends_paused = under_way == 0 && self.graph.paused(search) > 0;
-        self.graph.promotion(search).is_some() || self.next_trial(search).is_some() || ends_paused
-    }
-
-    /// Something about a task changed that may let its search ask for a trial.
-    pub(super) fn search_changed(&mut self, job: JobId) {
-        if let Some(search) = self.graph.search_of(job) {
-            self.asking.change(search);
-        }
-    }
-
-    /// An attempt has GPUs since then, or no longer.
-    pub(super) fn count_gpus(&mut self, job: JobId, milli_gpus: u128, since: Timestamp, holds: bool) {
-        if let Some(search) = self.graph.search_of(job) {
-            self.asking.holds(search, milli_gpus, since, holds);
-        }
+        let ends_paused = under_way == 0 && self.run.standing(search).counts.of(State::Paused) > 0;
+        self.graph().promotion(search).is_some() || self.next_trial(search).is_some() || ends_paused
     }
 
     /// How many trials are under way, unless one waits for room or no more may be.
     fn under_way(&self, search: SearchId) -> Option<u32> {
-        let counts = self.asking.of(search).counts;
+        let counts = self.run.standing(search).counts;
         let waits = counts.of(State::Ready) + counts.of(State::Looking);
         let live = counts.of(State::Submitted) + counts.of(State::Running) + counts.of(State::Held);
-        let under_way = waits + live + counts.of(State::Backoff) - self.graph.paused(search);
+        let under_way = waits + live + counts.of(State::Backoff);
         let most = self.plan().task(search.set).search()?.parallel.unwrap_or(u32::MAX);
         (waits == 0 && under_way < most).then_some(under_way)
     }
 
     /// The task that would be the next trial. They are asked for in their order.
     fn next_trial(&self, search: SearchId) -> Option<JobId> {
-        let job = self.graph.trial_at(search, self.graph.asked(search))?;
-        (self.state(job) == State::Waiting && self.unmet[job.index()] == 1).then_some(job)
+        let job = self.graph().trial_at(search, self.graph().asked(search))?;
+        (self.state(job) == State::Waiting && self.run.unmet(job) == 1).then_some(job)
+    }
+
+    /// The next trial of the finished search of an earlier run that this one repeats.
+    fn past_trial(&mut self, search: SearchId) -> Past {
+        if self.run.is_imagined() || self.plan().past.is_empty() || !self.run.uses_cache(search.set) {
+            return Past::None;
+        }
+        let which = match self.agenda.past.get(&search) {
+            Some(which) => *which,
+            None => {
+                let key = self.spec_context().search_key(search);
+                let which = self.plan().past.iter().position(|past| Some(past.key) == key);
+                self.agenda.past.insert(search, which);
+                which
+            }
+        };
+        let Some(past) = which.and_then(|which| self.plan().past.get(which)) else { return Past::None };
+        match past.trials.get(self.graph().asked(search) as usize) {
+            Some(trial) => Past::Trial(trial.clone()),
+            None if past.spent => Past::Spent,
+            None => Past::None,
+        }
+    }
+
+    /// A trial of an unchanged search is pruned as it was, without running.
+    fn prune_again(&mut self, now: Timestamp, job: JobId, reports: Vec<(u64, f64)>, step: &mut Step) {
+        if self.state(job) != State::Looking {
+            return;
+        }
+        for (at, value) in reports {
+            self.record(now, Event::Reported { job, step: at, value }, step);
+        }
+        self.record(now, Event::Skipped { job, because: Because::Pruned }, step);
     }
 
     fn proposal(&mut self, search: SearchId) -> Option<(Values, Origin)> {
-        if self.imagined {
+        if self.run.is_imagined() {
             // How long it takes is imagined, not what it finds.
             return Some((Values::new(), Origin::Sampled));
         }
-        if let Some(values) = self.graph.requested(search) {
+        if let Some(values) = self.graph().requested(search) {
             return Some((values, Origin::Requested));
         }
-        let study = self.graph.study_mut(search)?;
-        match study.propose() {
-            Proposal::Start { point, origin } => Some((study.space().values(&point), origin)),
-            // Whoever was promoted has gone on before anybody new was asked for.
-            Proposal::Resume { .. } | Proposal::Exhausted => None,
-        }
+        self.run.propose(search)
     }
 
     /// Whether the search has used up the time or the GPU hours that it was given.
     fn is_spent(&self, now: Timestamp, search: SearchId) -> bool {
         let Some(limits) = self.plan().task(search.set).search() else { return false };
-        let (began, spent) = self.graph.spent(search);
+        let (began, spent) = self.graph().spent(search);
         if limits.time.is_some_and(|time| began.is_some_and(|began| now.since(began) >= time)) {
             return true;
         }
-        limits.gpu_time.is_some_and(|most| spent + self.asking.of(search).gpu_time(now) >= most)
+        limits.gpu_time.is_some_and(|most| spent + self.run.standing(search).gpu_time(now) >= most)
     }
 
     /// The tasks that are left are not needed.
     fn skip_rest(&mut self, now: Timestamp, search: SearchId, because: Because, step: &mut Step) {
-        let left: Vec<JobId> = self.graph.jobs_of_search(search).skip(self.graph.asked(search) as usize).collect();
+        let left: Vec<JobId> = self.graph().jobs_of_search(search).skip(self.graph().asked(search) as usize).collect();
         for job in left {
             if self.state(job) == State::Waiting {
                 self.record(now, Event::Skipped { job, because: because.clone() }, step);
@@ -127,7 +150,7 @@ impl Engine {
 
     /// Nobody is left who could show that a paused trial is among the best after all.
     fn end_paused(&mut self, now: Timestamp, search: SearchId, step: &mut Step) -> bool {
-        let paused = self.graph.paused_trials(search);
+        let paused = self.graph().paused_trials(search);
         for job in &paused {
             self.record(now, Event::Skipped { job: *job, because: Because::Pruned }, step);
         }
@@ -137,12 +160,12 @@ impl Engine {
     /// A number on the way. What was recorded before, or comes after the trial was told to end, changes nothing.
     pub(super) fn said(&mut self, now: Timestamp, attempt: AttemptId, at: u64, value: f64, step: &mut Step) {
         let job = attempt.job;
-        if !self.graph.is_news(job, at, value) || self.graph.curtailed(job).is_some() {
+        if !self.graph().is_news(job, at, value) || self.graph().curtailed(job).is_some() {
             return;
         }
-        self.record(now, Event::Reported { job, step: at, value }, step);
-        let keeps_state = self.plan().task(self.graph.set_of(job)).settings.checkpoint.is_some();
-        let how = match std::mem::replace(&mut self.verdict, Decision::Continue) {
+        let verdict = self.record(now, Event::Reported { job, step: at, value }, step).verdict;
+        let keeps_state = self.plan().task(self.graph().set_of(job)).settings.checkpoint.is_some();
+        let how = match verdict.unwrap_or(Decision::Continue) {
             Decision::Continue => return,
             Decision::Pause if keeps_state => Curtailment::Pause,
             // Without a checkpoint there is nothing to go on from.
@@ -154,23 +177,10 @@ impl Engine {
 
     /// An earlier driver may have died before it told them.
     pub(super) fn curtail_again(&self, step: &mut Step) {
-        for (job, live) in &self.live {
-            if let Some(how) = self.graph.curtailed(*job) {
+        for (job, live) in self.run.live() {
+            if let Some(how) = self.graph().curtailed(*job) {
                 step.actions.push(stop(AttemptId { job: *job, n: live.n }, how));
             }
-        }
-    }
-
-    /// What is said of a trial that is not tried again: how its last attempt ended.
-    pub(super) fn why_failed(&self, job: JobId, blame: Blame) -> String {
-        let why = match (self.graph.last_ending(job), blame) {
-            (_, Blame::TooMuch) => "it asks for more than any node has",
-            (Some(ending), _) => ending,
-            (None, _) => "the task failed",
-        };
-        match self.tries.get(&job).map_or(0, |tries| tries.counted) {
-            0 | 1 => why.into(),
-            times => format!("{why} (failed {times} times)"),
         }
     }
 }

@@ -1,8 +1,11 @@
 //! From inputs to events and actions: the decisions of a run, one input at a time.
 
-use super::searches::after_curtailment;
-use super::{Engine, State, Step};
-use crate::event::{Action, Because, Cached, Event, FieldQuery, Input, Outcome, Publication, Reason, Stopping};
+use super::{Engine, State, Step, Transitions};
+use crate::accept::accept;
+use crate::event::{
+    Action, Because, Blame, Cached, Change, Consequence, Event, FieldQuery, Input, KeyPart, Made, Outcome, Publication,
+    Reason, Stopping,
+};
 use crate::ids::{AttemptId, JobId, SearchId, SetId};
 use crate::job::{Ending, Report};
 use crate::plan::SpecContext;
@@ -27,9 +30,10 @@ impl Engine {
         step
     }
 
-    pub(super) fn record(&mut self, now: Timestamp, event: Event, step: &mut Step) {
-        self.apply(now, &event);
+    pub(super) fn record(&mut self, now: Timestamp, event: Event, step: &mut Step) -> Transitions {
+        let transitions = self.apply(now, &event);
         step.events.push(event);
+        transitions
     }
 
     fn take(&mut self, now: Timestamp, input: Input, step: &mut Step) {
@@ -42,48 +46,43 @@ impl Engine {
                 }
             }
             Input::Started { attempt } => {
-                if self.holds_attempt(attempt) && self.state(attempt.job) == State::Submitted {
+                if self.run.holds_attempt(attempt) && self.state(attempt.job) == State::Submitted {
                     self.record(now, Event::Started { attempt }, step);
                 }
             }
             Input::Held { attempt, reason } => {
-                if self.holds_attempt(attempt) && self.state(attempt.job) != State::Held {
+                if self.run.holds_attempt(attempt) && self.state(attempt.job) != State::Held {
                     self.record(now, Event::Held { attempt, reason }, step);
                 }
             }
             Input::Released { attempt } => {
-                if self.holds_attempt(attempt) && matches!(self.state(attempt.job), State::Held | State::Running) {
+                if self.run.holds_attempt(attempt) && matches!(self.state(attempt.job), State::Held | State::Running) {
                     self.record(now, Event::Released { attempt }, step);
                 }
             }
             Input::Ended { attempt, report } => {
-                if self.holds_attempt(attempt) {
+                if self.run.holds_attempt(attempt) {
                     self.ended(now, attempt, report, step);
                 }
             }
             Input::Said { attempt, step: at, value } => {
-                if self.holds_attempt(attempt) {
+                if self.run.holds_attempt(attempt) {
                     self.said(now, attempt, at, value, step);
                 }
             }
             Input::Added { set, part, added } => {
-                if self.graph.fits(SearchId { set, part }, &added) {
+                if self.graph().fits(SearchId { set, part }, &added) {
                     self.record(now, Event::Added { set, part, added }, step);
                 }
             }
             Input::Node { node, present } => {
-                if self.nodes.is_absent(node) == present {
+                if self.scheduler.nodes.is_absent(node) == present {
                     self.record(now, Event::Node { node, present }, step);
                 }
             }
             Input::Cancel { job } => self.cancel(now, job, step),
             Input::Stop { how } => self.stop(now, how, step),
         }
-    }
-
-    /// A report about any other attempt is stale: late or repeated, and of no consequence.
-    fn holds_attempt(&self, attempt: AttemptId) -> bool {
-        self.live.get(&attempt.job).is_some_and(|live| live.n == attempt.n)
     }
 
     fn looked(
@@ -98,8 +97,8 @@ impl Engine {
             self.record(now, Event::Skipped { job, because: Because::Condition }, step);
             return;
         }
-        let set = self.graph.set_of(job);
-        if !self.uses_cache(set) {
+        let set = self.graph().set_of(job);
+        if !self.run.uses_cache(set) {
             let reason = self.reason_without_cache(set);
             self.record(now, Event::Missed { job, key: None, reason }, step);
             return;
@@ -107,12 +106,28 @@ impl Engine {
         let key = self.spec_context().key(job).digest();
         match cached {
             // An earlier trial may have said other numbers than are looked for now.
-            Cached::Hit { told, .. } if !self.graph.is_answered(job, told.as_deref()) => {
+            Cached::Hit { told, .. } if !self.graph().is_answered(job, told.as_deref()) => {
                 self.record(now, Event::Missed { job, key: Some(key), reason: Reason::OutputsGone }, step);
             }
             Cached::Hit { outputs, run, told } => {
-                self.record(now, Event::Reused { job, key, run, outputs, told }, step);
+                self.record(now, Event::Reused { job, key, run, outputs, told, accepted: None }, step);
                 self.publish(job, true, step);
+            }
+            Cached::Made { files, run, attempt, told } => {
+                let outputs = accept(&self.spec_context().outputs(job), &files);
+                match outputs.filter(|_| self.graph().is_answered(job, told.as_deref())) {
+                    Some(outputs) => {
+                        let accepted = Some(attempt);
+                        self.record(now, Event::Reused { job, key, run, outputs, told, accepted }, step);
+                        // From now on it is a result like others, under its own key.
+                        self.publish(job, false, step);
+                    }
+                    None => {
+                        let change = Change { part: KeyPart::Outputs, before: String::new(), now: String::new() };
+                        let reason = Reason::Changed(vec![change]);
+                        self.record(now, Event::Missed { job, key: Some(key), reason }, step);
+                    }
+                }
             }
             Cached::Miss(reason) => {
                 self.record(now, Event::Missed { job, key: Some(key), reason }, step);
@@ -121,18 +136,18 @@ impl Engine {
     }
 
     pub(super) fn reason_without_cache(&self, set: SetId) -> Reason {
-        if self.forced[set.index()] { Reason::Forced } else { Reason::CacheOff }
+        if self.run.is_forced(set) { Reason::Forced } else { Reason::CacheOff }
     }
 
     fn condition_holds(&self, job: JobId, fields: &BTreeMap<(String, String), serde_json::Value>) -> bool {
-        let task = self.plan().task(self.graph.set_of(job));
-        let Some(when) = task.when.as_ref().filter(|_| !self.imagined) else { return true };
+        let task = self.plan().task(self.graph().set_of(job));
+        let Some(when) = task.when.as_ref().filter(|_| !self.run.is_imagined()) else { return true };
         let lookup = |operand: &Operand| match operand {
             Operand::Literal(value) => Some(value.clone()),
             Operand::Variable(name) => self.spec_context().value(job, name),
             Operand::Field { input, pointer } => fields.get(&(input.clone(), pointer.clone())).map(value_of),
         };
-        if !self.asks_latest(self.graph.set_of(job)) {
+        if !self.run.asks_latest(self.graph().set_of(job)) {
             return condition::holds(when, &lookup);
         }
         // As long as there is no result, or it does not say, nothing speaks against the task.
@@ -150,23 +165,37 @@ impl Engine {
         let job = attempt.job;
         let ending = report.ending.clone();
         if let Some(told) = &mut report.told {
-            self.graph.leave_out_known(job, told);
+            self.graph().leave_out_known(job, told);
         }
-        self.record(now, Event::Ended { attempt, report }, step);
-        if ending.is_success() {
+        let kept = matches!(ending, Ending::Incomplete(_)) && self.keep_made(attempt, &report, step);
+        let then = match self.consequence(now, job, &ending) {
+            // It has computed: another try would compute the same, and only a mended declaration accepts it.
+            Consequence::Retry { .. } if kept && self.graph().parameters(job).is_none() => {
+                Consequence::Failed { blame: Blame::Task }
+            }
+            then => then,
+        };
+        let done = then == Consequence::Done;
+        self.record(now, Event::Ended { attempt, report, then }, step);
+        if done {
             self.publish(job, false, step);
-            return;
         }
-        if let Some(how) = self.graph.curtailed(job) {
-            self.record(now, after_curtailment(job, how), step);
-            return;
+    }
+
+    /// A task that has computed does not lose its files to a declaration. Whether it left any.
+    fn keep_made(&self, attempt: AttemptId, report: &Report, step: &mut Step) -> bool {
+        let set = self.graph().set_of(attempt.job);
+        if report.outputs.is_empty() || !self.policy().cache || !self.run.cacheable(set) {
+            return false;
         }
-        if ending == Ending::Cancelled {
-            self.record(now, Event::Cancelled { job }, step);
-            return;
-        }
-        let event = self.after_failure(now, job, &ending);
-        self.record(now, event, step);
+        step.actions.push(Action::Keep(Box::new(Made {
+            name: self.graph().name(attempt.job),
+            attempt: attempt.n,
+            key: self.spec_context().key(attempt.job),
+            files: report.outputs.clone(),
+            told: report.told.clone(),
+        })));
+        true
     }
 
     /// Makes the results of a job visible and, if it ran here, reusable.
@@ -179,22 +208,22 @@ impl Engine {
 
     /// What there is to show of a job that ended well; with its key when it ran and may be reused.
     pub fn publication(&self, job: JobId, reused: bool) -> Publication {
-        let set = self.graph.set_of(job);
+        let set = self.graph().set_of(job);
         let task = self.plan().task(set);
         let temporary =
             (0..task.outputs.len() as u32).filter(|output| task.outputs[*output as usize].temporary).collect();
         // What workers of others pushed to a staging site is there, not here.
         let staged = |task: &Task| task.run.planned().is_some_and(|planned| planned.staging.is_some());
         let elsewhere = self.plan().site.queue.is_some() && staged(task);
-        let remember = !reused && self.policy.cache && self.cacheable(set) && !elsewhere;
+        let remember = !reused && self.policy().cache && self.run.cacheable(set) && !elsewhere;
         let members = if remember { self.spec_context().members(job) } else { Vec::new() };
         let remember = remember && members.is_empty();
         Publication {
             job,
-            name: self.graph.name(job),
+            name: self.graph().name(job),
             key: remember.then(|| Box::new(self.spec_context().key(job))),
             reused: reused || elsewhere,
-            told: self.graph.told(job).filter(|_| remember).map(Box::new),
+            told: self.graph().told(job).filter(|_| remember).map(Box::new),
             outputs: self.outputs(job).cloned().unwrap_or_default(),
             temporary,
             below: self.plan().workflow.member(set).map(|member| member.name.clone()),
@@ -204,7 +233,7 @@ impl Engine {
 
     fn cancel(&mut self, now: Timestamp, job: JobId, step: &mut Step) {
         let state = self.state(job);
-        if let Some(live) = self.live.get(&job) {
+        if let Some(live) = self.run.live().get(&job) {
             let attempts = vec![AttemptId { job, n: live.n }];
             step.actions.push(Action::Cancel { attempts, ending: Ending::Cancelled });
         } else if !state.is_settled() {
@@ -213,7 +242,7 @@ impl Engine {
     }
 
     fn stop(&mut self, now: Timestamp, how: Stopping, step: &mut Step) {
-        if self.outcome.is_some() || self.stopping == Some(how) {
+        if self.outcome().is_some() || self.run.stopping() == Some(how) {
             return;
         }
         self.record(now, Event::Stopping { how }, step);
@@ -231,22 +260,25 @@ impl Engine {
     /// Everything that follows from the state as it is now.
     fn go_on(&mut self, now: Timestamp, step: &mut Step) {
         self.skip_doomed(now, step);
-        if self.outcome.is_some() {
+        if self.outcome().is_some() {
             return;
         }
-        if self.policy.fail_fast && self.hard_failures > 0 && self.stopping.is_none() {
+        if self.policy().fail_fast && self.run.hard_failures() > 0 && self.run.stopping().is_none() {
             self.record(now, Event::Stopping { how: Stopping::Drain }, step);
         }
-        if self.stopping.is_none() && !self.live.is_empty() && self.interrupt_at().is_some_and(|at| at <= now) {
+        if self.run.stopping().is_none()
+            && !self.run.live().is_empty()
+            && self.interrupt_at().is_some_and(|at| at <= now)
+        {
             self.stop(now, Stopping::Interrupt, step);
         }
-        while self.stopping.is_none() {
+        while self.run.stopping().is_none() {
             loop {
                 self.grafts(now, step);
                 self.looks(now, step);
                 self.skip_doomed(now, step);
                 // What was skipped may have been the last that a dynamic set waited for.
-                if self.graft_candidates.is_empty() {
+                if self.agenda.grafts.is_empty() {
                     break;
                 }
             }
@@ -260,7 +292,7 @@ impl Engine {
     }
 
     pub(super) fn skip_doomed(&mut self, now: Timestamp, step: &mut Step) {
-        while let Some((job, because)) = self.doomed.pop_front() {
+        while let Some((job, because)) = self.agenda.doomed.pop_front() {
             if self.state(job) == State::Waiting {
                 self.record(now, Event::Skipped { job, because }, step);
             }
@@ -268,10 +300,9 @@ impl Engine {
     }
 
     fn grafts(&mut self, now: Timestamp, step: &mut Step) {
-        while let Some(set) = self.graft_candidates.pop_first() {
-            if self.graph.graftable(set) && self.sources_settled(set) {
-                let files = self.dynamic_files(set);
-                let tasks = files.first().map_or(0, |files| files.len()) as u32;
+        while let Some(set) = self.agenda.grafts.pop_first() {
+            if self.graph().graftable(set) && self.sources_settled(set) {
+                let tasks = self.graph().tasks_from(set, self.run.dynamic_files(set));
                 self.record(now, Event::Grafted { set, tasks }, step);
             }
         }
@@ -280,24 +311,24 @@ impl Engine {
     /// True when all jobs that decide the shape of this set have ended well, or are excused.
     fn sources_settled(&self, set: SetId) -> bool {
         self.plan().dynamic_sources(set).all(|source| {
-            self.graph
+            self.graph()
                 .jobs_of(source)
-                .is_some_and(|mut jobs| jobs.all(|job| self.state(job) == State::Done || self.excused[job.index()]))
+                .is_some_and(|mut jobs| jobs.all(|job| self.state(job) == State::Done || self.is_excused(job)))
         })
     }
 
     fn looks(&mut self, now: Timestamp, step: &mut Step) {
-        self.ask_late();
+        self.agenda.ask_late(&self.run);
         let before = step.actions.len();
         while step.actions.len() - before < MOST_LOOKS
-            && let Some(job) = self.due.pop_front()
+            && let Some(job) = self.agenda.due.pop_front()
         {
             if self.state(job) != State::Looking {
                 continue;
             }
-            let set = self.graph.set_of(job);
+            let set = self.graph().set_of(job);
             let fields = self.field_queries(job);
-            let cached = self.uses_cache(set);
+            let cached = self.run.uses_cache(set);
             if fields.is_empty() && !self.condition_holds(job, &BTreeMap::new()) {
                 self.record(now, Event::Skipped { job, because: Because::Condition }, step);
             } else if fields.is_empty() && !cached {
@@ -305,14 +336,14 @@ impl Engine {
                 self.record(now, Event::Missed { job, key: None, reason }, step);
             } else {
                 let key = cached.then(|| Box::new(self.spec_context().key(job)));
-                let name = self.graph.name(job);
+                let name = self.graph().name(job);
                 step.actions.push(Action::Look { job, name, key, fields });
             }
         }
     }
 
     fn field_queries(&self, job: JobId) -> Vec<FieldQuery> {
-        let task = self.plan().task(self.graph.set_of(job));
+        let task = self.plan().task(self.graph().set_of(job));
         let Some(when) = &task.when else { return Vec::new() };
         let inputs = self.spec_context().inputs(job);
         let mut queries = Vec::new();
@@ -328,30 +359,25 @@ impl Engine {
     }
 
     fn wake(&mut self, now: Timestamp, step: &mut Step) {
-        while let Some((until, job)) = self.backoff.first().copied() {
+        while let Some((until, job)) = self.run.next_backoff() {
             if until > now {
                 break;
             }
-            let event = match self.graph.curtailed(job) {
-                // The journal was cut between its end and what follows from it.
-                Some(how) => after_curtailment(job, how),
-                None => Event::Due { job },
-            };
-            self.record(now, event, step);
+            self.record(now, Event::Due { job }, step);
         }
     }
 
     fn finish(&mut self, now: Timestamp, step: &mut Step) {
-        if !self.live.is_empty() {
+        if !self.run.live().is_empty() {
             return;
         }
-        let outcome = match self.stopping {
+        let outcome = match self.run.stopping() {
             Some(Stopping::Cancel) => Outcome::Cancelled,
-            Some(_) if self.hard_failures > 0 && self.policy.fail_fast => Outcome::Failed,
+            Some(_) if self.run.hard_failures() > 0 && self.policy().fail_fast => Outcome::Failed,
             Some(_) if !self.all_settled() => Outcome::Interrupted,
             _ if !self.all_settled() => return,
-            _ if self.hard_failures > 0 => Outcome::Failed,
-            _ if self.cancellations > 0 => Outcome::Cancelled,
+            _ if self.run.hard_failures() > 0 => Outcome::Failed,
+            _ if self.run.cancellations() > 0 => Outcome::Cancelled,
             _ => Outcome::Done,
         };
         self.record(now, Event::RunEnded { outcome }, step);
@@ -360,13 +386,13 @@ impl Engine {
 
     /// True when no job is left to do. A dynamic set whose source failed never gets its jobs.
     fn all_settled(&self) -> bool {
-        self.counts.settled() == self.counts.total()
-            && (self.graph.pending().is_empty() || self.hard_failures > 0 || self.cancellations > 0)
+        self.counts().settled() == self.counts().total()
+            && (self.graph().pending().is_empty() || self.run.hard_failures() > 0 || self.run.cancellations() > 0)
     }
 
     /// What a job is made of: its command, inputs and key, as far as its parents have ended.
     pub fn spec_context(&self) -> SpecContext<'_> {
-        SpecContext { graph: &self.graph, outputs: &self.outputs }
+        SpecContext { graph: self.graph(), outputs: self.run.all_outputs() }
     }
 }
 

@@ -11,7 +11,7 @@ use crate::ids::{JobId, SetId};
 use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
 
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Arrivals {
     /// Of each set whose order matters, the jobs that ended well, as they did.
     order: FxHashMap<SetId, Vec<JobId>>,
@@ -68,11 +68,6 @@ impl Graph {
     /// The jobs of a set that ended well, in their order; empty where nobody asks for it.
     pub fn arrived(&self, set: SetId) -> &[JobId] {
         self.arrivals.order.get(&set).map(Vec::as_slice).unwrap_or_default()
-    }
-
-    /// Whether two graphs were told of other ends, or in another order.
-    pub fn difference(&self, other: &Graph) -> bool {
-        self.arrivals.order != other.arrivals.order || self.arrivals.versions != other.arrivals.versions
     }
 
     /// Whether a set takes the newest result of another.

@@ -93,6 +93,18 @@ pub struct Graph {
     pub(super) searches: Searches,
 }
 
+/// All else follows from the plan and from these.
+impl PartialEq for Graph {
+    fn eq(&self, other: &Self) -> bool {
+        (Arc::ptr_eq(&self.plan, &other.plan) || self.plan == other.plan)
+            && self.pending == other.pending
+            && self.set_of == other.set_of
+            && self.edges == other.edges
+            && self.arrivals == other.arrivals
+            && self.searches == other.searches
+    }
+}
+
 impl Graph {
     /// Unfolds every task set whose tasks are known.
     pub fn new(plan: Arc<Plan>) -> Result<Self, Cycle> {
@@ -315,26 +327,32 @@ impl Graph {
         }
     }
 
+    /// How many tasks a dynamic task set gets from the files of its dynamic axes.
+    pub fn tasks_from(&self, set: SetId, files: Vec<Arc<[InputFile]>>) -> u32 {
+        scatter::combinations(&self.axes(set, files)).unwrap_or(0)
+    }
+
+    fn axes(&self, set: SetId, files: Vec<Arc<[InputFile]>>) -> Arc<[ResolvedAxis]> {
+        let mut dynamic = files.into_iter();
+        let axes = self.plan.task(set).scatter.iter();
+        axes.map(|axis| {
+            let files = match axis.values {
+                AxisValues::Files { source: FileSource::Data(data), .. } => Some(self.plan.files[data.index()].clone()),
+                AxisValues::Files { .. } => dynamic.next(),
+                _ => None,
+            };
+            let results = match axis.values {
+                AxisValues::Arrivals { task, .. } => self.count_of(task).unwrap_or(0),
+                _ => 0,
+            };
+            ResolvedAxis::new(axis, files, results)
+        })
+        .collect()
+    }
+
     fn unfold(&mut self, set: SetId, files: Vec<Arc<[InputFile]>>, added: &mut Vec<(Target, Target)>) {
         let plan = self.plan.clone();
-        let mut dynamic = files.into_iter();
-        let axes: Arc<[ResolvedAxis]> = plan
-            .task(set)
-            .scatter
-            .iter()
-            .map(|axis| {
-                let files = match axis.values {
-                    AxisValues::Files { source: FileSource::Data(data), .. } => Some(plan.files[data.index()].clone()),
-                    AxisValues::Files { .. } => dynamic.next(),
-                    _ => None,
-                };
-                let results = match axis.values {
-                    AxisValues::Arrivals { task, .. } => self.count_of(task).unwrap_or(0),
-                    _ => 0,
-                };
-                ResolvedAxis::new(axis, files, results)
-            })
-            .collect();
+        let axes = self.axes(set, files);
         let count = scatter::combinations(&axes).unwrap_or(0);
         let first = self.add_jobs(set, count);
         self.sets[set.index()] = Some(Unfolded { first, count, axes });

@@ -4,7 +4,7 @@
 
 use super::Plan;
 use crate::ids::{DataId, SetId};
-use crate::workflow::{AxisValues, FileSource, Member, Run, Task, Workflow};
+use crate::workflow::{AxisValues, FileSource, Member, Metadata, Run, Task, Workflow};
 use std::collections::BTreeSet;
 
 /// So many workflows are named in the name of the whole.
@@ -45,6 +45,11 @@ impl Plan {
         let count = other.tasks.len();
         self.workflow.data.extend(other.data);
         self.workflow.hooks.extend(other.hooks);
+        let Metadata { workflow, tasks, files: described } = other.metadata;
+        let metadata = &mut self.workflow.metadata;
+        metadata.workflow.extend(workflow.into_iter().map(|(key, value)| (format!("{name}.{key}"), value)));
+        metadata.tasks.extend(tasks.into_iter().map(|(task, words)| (format!("{name}/{task}"), words)));
+        metadata.files.extend(described);
         self.workflow.tasks.extend(other.tasks.into_iter().map(|mut task| {
             task.name = format!("{name}/{}", task.name);
             shift.task(&mut task);

@@ -7,12 +7,14 @@ mod arrivals;
 mod graph;
 mod join;
 mod outside;
+mod past;
 mod scatter;
 mod searches;
 mod spec;
 
 pub use arrivals::Batch;
 pub use graph::{Graph, Producers, Target};
+pub use past::{PastSearch, PastTrial, search_definition};
 pub use scatter::{Bound, ResolvedAxis, ResolvedValues};
 pub(crate) use spec::number_name;
 pub use spec::{SpecContext, member_spec};
@@ -44,6 +46,9 @@ pub struct Plan {
     /// Only these task sets and what they need; empty means all.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub until: Vec<SetId>,
+    /// Finished searches of earlier runs, each with a key of its own: one that is the same is replayed.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub past: Vec<PastSearch>,
 }
 
 /// The workflow cannot be put in an order: these task sets wait for each other.
@@ -68,7 +73,16 @@ impl Plan {
             })
             .collect();
         let environments = BTreeMap::new();
-        Self { workflow, files, site, environments, expected: Vec::new(), forced: Vec::new(), until: Vec::new() }
+        Self {
+            workflow,
+            files,
+            site,
+            environments,
+            expected: Vec::new(),
+            forced: Vec::new(),
+            until: Vec::new(),
+            past: Vec::new(),
+        }
     }
 
     pub fn task(&self, set: SetId) -> &Task {

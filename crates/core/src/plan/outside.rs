@@ -4,7 +4,7 @@ use crate::event::Added;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use tulpar_hpo::{Origin, Study, StudyError, Values};
 
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Outside {
     /// Where those are kept that came in; nothing comes in twice.
     sources: BTreeSet<String>,

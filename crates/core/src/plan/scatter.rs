@@ -146,7 +146,9 @@ pub(super) fn variable<'a>(axes: &'a [ResolvedAxis], index: u32, name: &str) -> 
     let rows = rows(axes, index);
     axes.iter().zip(rows).find_map(|(axis, row)| {
         let column = axis.names.iter().position(|candidate| candidate == name)?;
-        Some(axis.bound(column, row))
+        // A parameter of a search has a value only where it is active in a trial that was asked for.
+        let known = column == 0 || !matches!(axis.values, ResolvedValues::Trials(_));
+        known.then(|| axis.bound(column, row))
     })
 }
 

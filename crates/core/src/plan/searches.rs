@@ -7,25 +7,29 @@ use super::graph::Graph;
 use super::outside::Outside;
 use crate::event::{Added, Curtailment};
 use crate::ids::{Digest, JobId, SearchId, SetId};
-use crate::job::{Ending, InputFile, Source, Told};
+use crate::job::{InputFile, Source, Told};
+use crate::provenance::Metric;
 use crate::units::Timestamp;
 use crate::workflow::{Constraint, FileSource, Finding, Search, Value};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
+use std::sync::Arc;
 use std::time::Duration;
 use tulpar_hpo::{Decision, Origin, Outcome, Pruner, State, Study, Trial, Values, analysis};
 
 /// More numbers on the way would be a slip of the program.
 const MOST_STEPS: usize = 10_000;
 
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Searches {
     all: BTreeMap<SearchId, Searching>,
     /// By task set, how many trials each of its searches has; 0 where it is none.
     trials: Vec<u32>,
+    /// Metrics of tasks that are no trials.
+    reported: BTreeMap<JobId, Arc<BTreeMap<String, f64>>>,
 }
 
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 struct Searching {
     study: Study,
     /// By the numbers of trials, which task of the set each is; none where somebody else ran it.
@@ -37,8 +41,6 @@ struct Searching {
     /// Told to end early, and not seen to end.
     curtailed: BTreeMap<JobId, Curtailment>,
     paused: BTreeSet<JobId>,
-    /// How the last attempt of each ended that has not ended well, in words.
-    endings: BTreeMap<JobId, String>,
     /// When the first trial was asked for; later by as long as the run was interrupted.
     began: Option<Timestamp>,
     /// What attempts that ended have used of GPUs, together.
@@ -55,7 +57,6 @@ impl Searching {
             outside: Outside::default(),
             curtailed: BTreeMap::new(),
             paused: BTreeSet::new(),
-            endings: BTreeMap::new(),
             began: None,
             gpu_time: Duration::ZERO,
         }
@@ -65,7 +66,7 @@ impl Searching {
 impl Searches {
     pub(super) fn new(plan: &Plan) -> Self {
         let trials = plan.workflow.tasks.iter().map(|task| task.search().map_or(0, |search| search.trials));
-        Self { all: BTreeMap::new(), trials: trials.collect() }
+        Self { all: BTreeMap::new(), trials: trials.collect(), reported: BTreeMap::new() }
     }
 
     /// A task set has its tasks: one search for every element of its `for:`, whose trials follow each other.
@@ -263,18 +264,8 @@ impl Graph {
         }
     }
 
-    /// How many trials of a search wait at their rungs.
-    pub(crate) fn paused(&self, search: SearchId) -> u32 {
-        self.searches.all.get(&search).map_or(0, |searching| searching.paused.len() as u32)
-    }
-
     pub(crate) fn paused_trials(&self, search: SearchId) -> Vec<JobId> {
         self.searches.all.get(&search).into_iter().flat_map(|searching| searching.paused.iter().copied()).collect()
-    }
-
-    /// True for a trial that waits at its rung.
-    pub fn is_paused(&self, job: JobId) -> bool {
-        self.searching(job).is_some_and(|searching| searching.paused.contains(&job))
     }
 
     /// A paused trial that has earned to go on.
@@ -304,7 +295,17 @@ impl Graph {
     /// A trial ended well, with what it said.
     pub(crate) fn complete_trial(&mut self, job: JobId, told: Option<&Told>) {
         let search = self.plan().task(self.set_of(job)).search().cloned();
-        let (Some(search), Some((searching, number)), Some(told)) = (search, self.of_trial(job), told) else { return };
+        if search.is_none()
+            && let Some(told) = told
+        {
+            self.searches.reported.insert(job, Arc::new(told.values.clone()));
+        }
+        let Some(told) = told else {
+            // Only a simulation says nothing: without its numbers no real trial ends well.
+            self.end_trial(job, Outcome::Simulated);
+            return;
+        };
+        let (Some(search), Some((searching, number))) = (search, self.of_trial(job)) else { return };
         let study = &mut searching.study;
         for (step, value) in &told.steps {
             let _ = study.report(number, *step, *value);
@@ -320,8 +321,11 @@ impl Graph {
         self.end_trial(job, outcome);
     }
 
-    /// What a complete trial said, as it would say it again.
+    /// The values that a complete trial, or a task that reported metrics, would report again.
     pub(crate) fn told(&self, job: JobId) -> Option<Told> {
+        if let Some(values) = self.searches.reported.get(&job) {
+            return Some(Told { values: (**values).clone(), steps: Vec::new() });
+        }
         let trial = self.trial(job).filter(|trial| trial.state == State::Complete)?;
         let search = self.plan().task(self.set_of(job)).search()?;
         let limits = search.constraints.iter().zip(&trial.constraints);
@@ -330,6 +334,20 @@ impl Graph {
         let objectives = search.study.objectives.iter().zip(&trial.values);
         values.extend(objectives.map(|(objective, value)| (objective.name.clone(), *value)));
         Some(Told { values, steps: trial.reports.clone() })
+    }
+
+    /// The metrics that tasks reported, each over the tasks of its set.
+    pub fn metrics(&self) -> Vec<Metric> {
+        let mut found: BTreeMap<(SetId, String), Metric> = BTreeMap::new();
+        let trials = self.searches.all.values().flat_map(|searching| searching.trials.keys());
+        for job in self.searches.reported.keys().chain(trials) {
+            let set = self.set_of(*job);
+            for (name, value) in self.told(*job).into_iter().flat_map(|told| told.values) {
+                let new = || Metric::new(&self.plan().task(set).name, &name);
+                found.entry((set, name.clone())).or_insert_with(new).add(value);
+            }
+        }
+        found.into_values().collect()
     }
 
     /// Whether these numbers are all that a task must say; one that is no trial need not say any.
@@ -343,21 +361,8 @@ impl Graph {
         if let Some((searching, number)) = self.of_trial(job) {
             searching.curtailed.remove(&job);
             searching.paused.remove(&job);
-            searching.endings.remove(&job);
             let _ = searching.study.tell(number, outcome);
         }
-    }
-
-    /// An attempt of a trial has not ended well; what follows says what becomes of the trial.
-    pub(crate) fn note_ending(&mut self, job: JobId, ending: &Ending) {
-        if let Some((searching, _)) = self.of_trial(job) {
-            searching.endings.insert(job, ending.words());
-        }
-    }
-
-    /// How the last attempt of a trial ended that has not ended well.
-    pub(crate) fn last_ending(&self, job: JobId) -> Option<&str> {
-        self.searching(job)?.endings.get(&job).map(String::as_str)
     }
 
     /// A task that had failed or was cancelled is run again, and so is its trial.
@@ -367,7 +372,7 @@ impl Graph {
         }
     }
 
-    /// The value of a parameter of a search. One that means nothing beside the others of the trial is empty.
+    /// The value of a parameter of a search. One that is inactive beside the others of the trial has none.
     pub(super) fn sampled(&self, job: JobId, name: &str) -> Option<Value> {
         let values = self.parameters(job)?;
         Some(match values.get(name)? {
@@ -431,11 +436,14 @@ impl Graph {
     /// apart.
     pub fn top(&self, search: SearchId, most: usize) -> Vec<JobId> {
         let Some(study) = self.study(search) else { return Vec::new() };
-        let best = if study.settings().objectives.len() == 1 {
+        let mut best = if study.settings().objectives.len() == 1 {
             study.top(study.trials().len())
         } else {
             analysis::spread(study, &self.own_front(search))
         };
+        if best.is_empty() {
+            best = simulated(study).map(|trial| trial.number).collect();
+        }
         best.into_iter().filter_map(|number| self.task_of_trial(search, number)).take(most).collect()
     }
 
@@ -447,7 +455,16 @@ impl Graph {
 
     /// The tasks of these trials.
     pub fn front(&self, search: SearchId) -> Vec<JobId> {
-        self.own_front(search).into_iter().filter_map(|number| self.task_of_trial(search, number)).collect()
+        let mut front = self.own_front(search);
+        if front.is_empty() {
+            front = self
+                .study(search)
+                .and_then(|study| simulated(study).next())
+                .map(|trial| trial.number)
+                .into_iter()
+                .collect();
+        }
+        front.into_iter().filter_map(|number| self.task_of_trial(search, number)).collect()
     }
 
     /// A trial as its task counts it, from 1; none where somebody else ran it.
@@ -493,13 +510,7 @@ impl Graph {
         let mut text = head.map(cell).collect::<Vec<_>>().join(",");
         text.push('\n');
         for trial in study.trials() {
-            let state = match trial.state {
-                State::Running => "running",
-                State::Paused => "paused",
-                State::Complete => "complete",
-                State::Pruned => "pruned",
-                State::Failed => "failed",
-            };
+            let state = trial.state.word();
             let name = self.trial_name(search, trial);
             let _ = write!(text, "{},{state}", name.as_str().map_or_else(|| name.to_string(), cell));
             for objective in 0..objectives.len() {
@@ -535,7 +546,13 @@ fn constrained<'a>(limits: &'a [Constraint], objectives: &[&str]) -> Vec<(usize,
 
 /// With several objectives, the first of those that no other is better than in all of them.
 fn best_trial(study: &Study) -> Option<&Trial> {
-    study.best().or_else(|| study.trial(*analysis::front(study).first()?))
+    let front = || study.trial(*analysis::front(study).first()?);
+    study.best().or_else(front).or_else(|| simulated(study).next())
+}
+
+/// In a simulation no trial is better than another: those that come first stand for the best.
+fn simulated(study: &Study) -> impl Iterator<Item = &Trial> {
+    study.trials().iter().filter(|trial| trial.state == State::Simulated)
 }
 
 /// The name of a search as that of a file, different for each. `search[part=3]` becomes `search.part=3`.

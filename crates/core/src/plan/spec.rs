@@ -62,6 +62,11 @@ impl<'a> SpecContext<'a> {
         })
     }
 
+    /// The outputs that a job declares.
+    pub fn outputs(&self, job: JobId) -> Vec<OutputSpec> {
+        self.names(job).outputs
+    }
+
     /// What decides whether an earlier result may stand for this job.
     pub fn key(&self, job: JobId) -> Key {
         let task = self.task(job);
@@ -277,6 +282,12 @@ impl<'a> SpecContext<'a> {
     }
 
     /// Declared inputs come first and in their order; those of scatter variables follow.
+    /// The content of each input of a job, by its name.
+    pub(super) fn input_digests(&self, job: JobId) -> impl Iterator<Item = (String, Digest)> {
+        let inputs = self.inputs(job).into_iter().enumerate();
+        inputs.map(move |(position, input)| (input.name.clone(), self.input_digest(job, position, &input)))
+    }
+
     fn input_digest(&self, job: JobId, position: usize, input: &InputFiles) -> Digest {
         let declared = self.task(job).inputs.get(position);
         match declared.map(|input| input.source) {
@@ -383,13 +394,7 @@ impl<'a> Names<'a> {
                 let shell = self.task.settings.shell.clone().unwrap_or_else(|| "sh".to_owned());
                 Ok(CommandLine::Shell { shell, line: template::shell(&line.0, &mut look_up)? })
             }
-            Run::Arguments(arguments) => {
-                let mut words = Vec::new();
-                for argument in arguments {
-                    words.extend(template::argument(&argument.0, &mut look_up)?);
-                }
-                Ok(CommandLine::Arguments(words))
-            }
+            Run::Arguments(arguments) => Ok(CommandLine::Arguments(template::arguments(arguments, &mut look_up)?)),
             Run::Planned(_) => unreachable!("unwrapped above"),
         }
     }
@@ -439,9 +444,14 @@ impl<'a> Names<'a> {
         })
     }
 
-    /// The variables that the workflow and, for a trial, its search give the task.
+    /// The variables that the workflow and, for a trial, its search give the task. One that names an inactive parameter
+    /// is not there.
     fn variables(&self) -> BTreeMap<String, String> {
-        let said = self.task.settings.environment.variables.iter();
+        let absent = |value: &Template| {
+            let mut names = template::references(&value.0);
+            names.any(|reference| self.look_up(reference.name, reference.attribute) == Some(Values::Absent))
+        };
+        let said = self.task.settings.environment.variables.iter().filter(|(_, value)| !absent(value));
         said.map(|(name, value)| (name.clone(), self.plain(value))).chain(self.of_trial()).collect()
     }
 
@@ -464,6 +474,12 @@ impl<'a> Names<'a> {
             ("TULPAR_PARAMETERS".to_owned(), values.to_string()),
             ("TULPAR_OBJECTIVES".to_owned(), serde_json::json!(objectives).to_string()),
         ]
+    }
+
+    /// A parameter of the search that the task is a trial of.
+    fn is_parameter(&self, name: &str) -> bool {
+        let search = self.task.search();
+        search.is_some_and(|search| search.study.space.parameters().iter().any(|parameter| parameter.name == name))
     }
 
     /// Of paths and variables: reading has refused every name that is not known.
@@ -495,6 +511,7 @@ impl<'a> Names<'a> {
         Some(match template::file_values(&paths, attribute)? {
             Values::One(one) => Values::one(one.into_owned()),
             Values::Many(many) => Values::many(many.into_iter().map(|one| one.into_owned())),
+            Values::Absent => Values::Absent,
         })
     }
 
@@ -517,6 +534,7 @@ impl<'a> Names<'a> {
         match name {
             "cpus" => Some(Values::one(request.milli_cpus.div_ceil(1000).to_string())),
             "gpus" => Some(Values::one(request.gpus.to_string())),
+            _ if self.is_parameter(name) => Some(Values::Absent),
             _ => None,
         }
     }

@@ -7,7 +7,7 @@ use crate::workflow::ClusterHint;
 use rustc_hash::FxHashMap;
 
 /// An absent index.
-pub(super) const NONE: u32 = u32::MAX;
+pub const NONE: u32 = u32::MAX;
 
 macro_rules! index {
     ($(#[$doc:meta])* $name:ident) => {
@@ -47,8 +47,13 @@ pub struct Task {
     /// Expected, in seconds; `None` when nothing is known.
     pub runtime: Option<f64>,
     pub milli_cpus: u32,
+    /// Devices that it uses on each node.
     pub gpus: u32,
+    /// Thousandths of each device that it holds, where others may use the rest; 0: all of it.
+    pub gpu_share: u32,
     pub memory: u64,
+    /// It holds this many nodes at once, and its request of each.
+    pub nodes: u32,
     /// Bytes that it writes into its working folder and nobody takes.
     pub scratch: u64,
     /// Position in [`Abstract::images`].
@@ -69,7 +74,9 @@ impl Default for Task {
             runtime: None,
             milli_cpus: 1000,
             gpus: 0,
+            gpu_share: 0,
             memory: 0,
+            nodes: 1,
             scratch: 0,
             image: None,
             label: None,

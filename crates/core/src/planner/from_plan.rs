@@ -11,10 +11,9 @@ use super::layout::{Decision, Pass};
 use crate::catalogue::Catalogue;
 use crate::ids::{JobId, SetId};
 use crate::job::InputFile;
-use crate::pegasus::SUB_WORKFLOW_VARIABLE;
 use crate::plan::{Bound, Graph, Plan};
 use crate::workflow::template::{self, Values};
-use crate::workflow::{self, AxisValues, FileSource, Finding, OutputKind};
+use crate::workflow::{self, AxisValues, FileSource, Finding, OutputKind, SUB_WORKFLOW_VARIABLE};
 use places::Places;
 use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
@@ -207,14 +206,18 @@ impl Reading<'_> {
             let size = listed.or_else(|| self.known.images.get(name).copied()).unwrap_or(0);
             self.builder.image(name, size)
         });
-        let mut runtime = hints.runtime.map(|runtime| runtime.as_secs_f64());
-        if runtime.is_none()
-            && let Some(earlier) = self.known.runtimes.get(&task.name)
-        {
-            runtime = Some(earlier.seconds);
-            let runs = if earlier.runs == 1 { "an earlier run" } else { "earlier runs" };
-            let what = format!("expected to take {:.3} s a task", earlier.seconds);
-            self.remark(&task.name, &what, &format!("the median of {runs}; the workflow says nothing"));
+        let stated = hints.runtime.map(|runtime| runtime.as_secs_f64());
+        let earlier = self.known.runtimes.get(&task.name);
+        let runtime = earlier.map(|earlier| earlier.seconds).or(stated);
+        if let Some(seconds) = runtime {
+            let what = format!("expected to take {seconds:.3} s a task");
+            let said = stated.map_or_else(|| "nothing".to_owned(), |stated| format!("{stated:.3} s"));
+            let why = match earlier {
+                Some(Earlier { runs: 1, .. }) => format!("measured in an earlier run; the workflow says {said}"),
+                Some(Earlier { runs, .. }) => format!("the median of {runs} earlier runs; the workflow says {said}"),
+                None => "`runtime` of the workflow says so; it was not measured here yet".to_owned(),
+            };
+            self.remark(&task.name, &what, &why);
         }
         let request = &settings.request;
         let alone = match () {
@@ -231,7 +234,9 @@ impl Reading<'_> {
             runtime,
             milli_cpus: request.milli_cpus,
             gpus: request.gpus,
+            gpu_share: request.gpu_share,
             memory: request.memory.0,
+            nodes: request.nodes,
             image,
             label: hints.label.as_deref().map(Into::into),
             site: hints.site.as_deref().map(Into::into),
@@ -441,6 +446,7 @@ fn name_of(graph: &Graph, job: Option<JobId>, path: &str) -> Box<str> {
         Some(Bound::File(file)) => template::file_values(&[&file.path], attribute).map(|values| match values {
             Values::One(one) => Values::one(one.into_owned()),
             Values::Many(many) => Values::many(many.into_iter().map(|one| one.into_owned())),
+            Values::Absent => Values::Absent,
         }),
         Some(Bound::Batch(_, number)) => Some(Values::one(number.to_string())),
         None => {

@@ -207,11 +207,12 @@ fn bytes_at(graph: &Abstract) -> Lists<(u32, u64)> {
 
 fn fits(site: Option<&Site>, task: &Task) -> bool {
     let Some(site) = site.filter(|site| !site.nodes.is_empty()) else { return true };
-    site.nodes.iter().any(|node| {
+    let able = site.nodes.iter().filter(|node| {
         node.capacity.milli_cpus >= task.milli_cpus
             && node.capacity.memory.0 >= task.memory
             && node.capacity.gpus.len() >= task.gpus as usize
-    })
+    });
+    able.take(task.nodes as usize).count() == task.nodes as usize
 }
 
 struct Chooser<'a> {
@@ -222,7 +223,7 @@ struct Chooser<'a> {
     allowed: Vec<SiteId>,
     bytes_at: Lists<(u32, u64)>,
     /// Sites that have what is asked for, by what is asked for.
-    candidates: FxHashMap<(u32, u64, u32), Vec<SiteId>>,
+    candidates: FxHashMap<(u32, u64, u32, u32), Vec<SiteId>>,
     /// CPU seconds that were given to each site.
     work: Vec<f64>,
     /// Of the task that is looked at, input bytes at each site.
@@ -235,7 +236,7 @@ impl Chooser<'_> {
     /// The site, why, and how many of the input bytes are there.
     fn choose(&mut self, task: TaskId, site_of: &[SiteId]) -> Result<(SiteId, Reason, u64, u64), PlanError> {
         let facts = &self.graph.tasks[task.index()];
-        let asks = (facts.milli_cpus, facts.memory, facts.gpus);
+        let asks = (facts.milli_cpus, facts.memory, facts.gpus, facts.nodes);
         let candidates = self.candidates.entry(asks).or_insert_with(|| {
             self.allowed.iter().copied().filter(|site| fits(self.machines[site.index()], facts)).collect()
         });

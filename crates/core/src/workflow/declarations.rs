@@ -1,8 +1,9 @@
 //! `params:` and `data:`: what is known before any task.
 
 use super::reader::{Reader, describe, place};
-use super::{Data, DataSource, Span, Value, keys};
+use super::{Data, DataSource, Metadata, Span, Value, Words, keys};
 use crate::diagnostic::{BAD_VALUE, Diagnostic, ESCAPE, MISSING_KEY, PARAMETER, SHAPE};
+use crate::ids::Digest;
 use crate::yaml::{Kind, Node};
 use std::collections::BTreeMap;
 
@@ -104,6 +105,40 @@ fn overridden(default: Option<&Value>, text: &str) -> Result<Value, &'static str
     }
 }
 
+/// `metadata:` of a workflow: about itself, its tasks and its files.
+pub(super) fn metadata(reader: &mut Reader, node: Node<'_>) -> Metadata {
+    let mut found = Metadata::default();
+    for (key, value) in reader.map(node, "`metadata`").into_iter().flatten() {
+        match key.text() {
+            Some("workflow") => found.workflow = words(reader, value),
+            Some("tasks") => found.tasks = described(reader, value),
+            Some("files") => found.files = described(reader, value),
+            _ => reader.unknown_key(key, "`metadata`", &[&["workflow", "tasks", "files"]]),
+        }
+    }
+    found
+}
+
+fn described(reader: &mut Reader, node: Node<'_>) -> BTreeMap<String, Words> {
+    let mut found = BTreeMap::new();
+    for (key, value) in reader.map(node, "an entry of `metadata`").into_iter().flatten() {
+        if let Some(name) = reader.text(key, "a name") {
+            found.insert(name.to_owned(), words(reader, value));
+        }
+    }
+    found
+}
+
+fn words(reader: &mut Reader, node: Node<'_>) -> Words {
+    let mut found = Words::new();
+    for (key, value) in reader.map(node, "an entry of `metadata`").into_iter().flatten() {
+        if let (Some(name), Some(text)) = (reader.text(key, "a name"), reader.text(value, "metadata")) {
+            found.insert(name.to_owned(), text.to_owned());
+        }
+    }
+    found
+}
+
 /// The entries under `data:`.
 pub(super) fn data(reader: &mut Reader, node: Option<Node<'_>>) -> Vec<Data> {
     let mut data = Vec::new();
@@ -112,7 +147,8 @@ pub(super) fn data(reader: &mut Reader, node: Option<Node<'_>>) -> Vec<Data> {
         let Some(name) = reader.name(key, "a data entry") else { continue };
         // A source that could not be read keeps its name known, so that its users are not reported too.
         let source = source(reader, key, value).unwrap_or_else(|| DataSource::File(String::new()));
-        data.push(Data { name: name.to_owned(), source, span: key.span() });
+        let sha256 = sums(reader, value, &source);
+        data.push(Data { name: name.to_owned(), source, sha256, span: key.span() });
     }
     data
 }
@@ -133,6 +169,9 @@ fn source(reader: &mut Reader, key: Node<'_>, value: Node<'_>) -> Option<DataSou
         if inner.text() == Some("replica") {
             count += 1;
             found = Some(DataSource::Replicas(replicas(reader, value)));
+            continue;
+        }
+        if inner.text() == Some("sha256") {
             continue;
         }
         let made: fn(String) -> DataSource = match inner.text() {
@@ -156,6 +195,37 @@ fn source(reader: &mut Reader, key: Node<'_>, value: Node<'_>) -> Option<DataSou
         return None;
     }
     found
+}
+
+/// `sha256: {name: sum}` beside `files`.
+fn sums(reader: &mut Reader, entry: Node<'_>, source: &DataSource) -> BTreeMap<String, Digest> {
+    let mut sums = BTreeMap::new();
+    let is_sums = |(inner, _): &(Node<'_>, Node<'_>)| inner.text() == Some("sha256");
+    let found = match entry.kind() {
+        Kind::Mapping => entry.entries().find(is_sums),
+        _ => None,
+    };
+    let Some((key, value)) = found else { return sums };
+    let DataSource::Files(files) = source else {
+        let message = "`sha256` gives the sums of files that have names: it stands beside `files`";
+        reader.report(Diagnostic::error(BAD_VALUE, key.span(), message).help("write `files: {name: path}` too"));
+        return sums;
+    };
+    for (name, sum) in reader.map(value, "`sha256`").into_iter().flatten() {
+        let (Some(path), Some(text)) = (name.text(), reader.text(sum, "`sha256`")) else { continue };
+        match Digest::parse(&text.to_ascii_lowercase()) {
+            Some(_) if !files.contains_key(path) => {
+                let message = format!("`{path}` is not among the `files`");
+                reader.report(Diagnostic::error(BAD_VALUE, name.span(), message));
+            }
+            Some(digest) => drop(sums.insert(path.to_owned(), digest)),
+            None => reader.report(
+                Diagnostic::error(BAD_VALUE, sum.span(), "this is not a SHA-256 checksum")
+                    .help("it is 64 hexadecimal digits, as `sha256sum FILE` prints them"),
+            ),
+        }
+    }
+    sums
 }
 
 /// `replica: name`, or a list of names, of files that the catalogue knows.

@@ -2,7 +2,7 @@
 //! are held to these tables.
 
 /// At the top of a workflow.
-pub const TOP: &[&str] = &["workflow", "about", "params", "data", "defaults", "groups", "hooks", "tasks"];
+pub const TOP: &[&str] = &["workflow", "about", "params", "data", "defaults", "groups", "hooks", "metadata", "tasks"];
 
 /// What a task says beside its settings.
 pub const TASK: &[&str] = &["about", "for", "in", "out", "after", "run", "variants", "when", "group", "search"];
@@ -50,7 +50,7 @@ pub const REQUEST: &[&str] =
 pub const VARIANT: &[&str] = &["run", "runtime"];
 
 /// Of a data entry that is a map.
-pub const DATA: &[&str] = &["path", "manifest", "url", "files", "replica"];
+pub const DATA: &[&str] = &["path", "manifest", "url", "files", "replica", "sha256"];
 /// Of an input that is a map.
 pub const INPUT: &[&str] = &["from", "bypass", "program", "latest"];
 /// Of an output that is a map.

@@ -1,5 +1,6 @@
 //! Workflows as users write them: reading, checking, and the model that the planner works on.
 
+mod absent;
 mod axes;
 mod check;
 pub mod condition;
@@ -10,7 +11,7 @@ pub mod keys;
 pub mod model;
 mod model_settings;
 mod outputs;
-pub(crate) mod paths;
+pub mod paths;
 pub mod planned;
 mod read;
 pub(crate) mod reader;
@@ -30,6 +31,7 @@ mod write_settings;
 pub use check::{check, misses};
 pub use model::*;
 pub use model_settings::*;
+pub use read::LONGEST_NAME;
 pub use read::{parameters, read, read_hooks};
 pub use unsafe_place::UnsafePlace;
 pub use write::write;

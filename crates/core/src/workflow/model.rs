@@ -38,9 +38,39 @@ pub struct Workflow {
     /// Commands for when the run begins and ends.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub hooks: Vec<Hook>,
+    /// Metadata of the workflow, its tasks and its files. Nothing depends on it.
+    #[serde(default, skip_serializing_if = "Metadata::is_empty")]
+    pub metadata: Metadata,
     /// Where settings were written, so that a later finding can point at them.
     #[serde(skip)]
     pub places: Places,
+}
+
+/// Words by their names.
+pub type Words = BTreeMap<String, String>;
+
+/// Metadata that the author of a workflow wrote about it, its tasks and its files.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Metadata {
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub workflow: Words,
+    /// By the names of task sets.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub tasks: BTreeMap<String, Words>,
+    /// By the paths that tasks see.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub files: BTreeMap<String, Words>,
+}
+
+impl Metadata {
+    pub fn is_empty(&self) -> bool {
+        self.workflow.is_empty() && self.tasks.is_empty() && self.files.is_empty()
+    }
+
+    /// `creator=me, year=2026`
+    pub fn line(words: &Words) -> String {
+        words.iter().map(|(name, value)| format!("{name}={value}")).collect::<Vec<_>>().join(", ")
+    }
 }
 
 /// One of several workflows that share a run and its resources.
@@ -151,6 +181,9 @@ impl fmt::Display for Value {
 pub struct Data {
     pub name: String,
     pub source: DataSource,
+    /// SHA-256 sums that files must have, by the path under which tasks see them.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub sha256: BTreeMap<String, Digest>,
     #[serde(default)]
     pub span: Span,
 }
@@ -447,6 +480,12 @@ pub enum OutputKind {
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Template(pub Box<str>);
+
+impl AsRef<str> for Template {
+    fn as_ref(&self) -> &str {
+        &self.0
+    }
+}
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]

@@ -8,6 +8,9 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+/// Set for tasks that are workflows; `node` when they get a whole node, `cores` when they ask for cores themselves.
+pub const SUB_WORKFLOW_VARIABLE: &str = "TULPAR_SUBWORKFLOW";
+
 /// Everything a task says beside its data flow. Interned: a million tasks share a handful.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Settings {

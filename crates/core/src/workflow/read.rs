@@ -9,7 +9,7 @@ use super::reader::Reader;
 use super::settings::{self, Interner, Layer};
 use super::task::{self, Common};
 use super::{Hook, Span, Task, Workflow, declarations, keys, outputs};
-use crate::diagnostic::{Diagnostic, MISSING_KEY};
+use crate::diagnostic::{BAD_NAME, Diagnostic, MISSING_KEY};
 use crate::ids::SetId;
 use crate::yaml::{Document, Kind, Node};
 use rustc_hash::FxHashMap;
@@ -64,6 +64,7 @@ struct Top<'d> {
     defaults: Option<Node<'d>>,
     groups: Option<Node<'d>>,
     hooks: Option<Node<'d>>,
+    metadata: Option<Node<'d>>,
     tasks: Option<Node<'d>>,
 }
 
@@ -79,6 +80,7 @@ fn decode(reader: &mut Reader, document: &Document<'_>, overrides: &BTreeMap<Str
             Some("defaults") => &mut top.defaults,
             Some("groups") => &mut top.groups,
             Some("hooks") => &mut top.hooks,
+            Some("metadata") => &mut top.metadata,
             Some("tasks") => &mut top.tasks,
             _ => {
                 reader.unknown_key(key, "a workflow", &[keys::TOP]);
@@ -92,7 +94,7 @@ fn decode(reader: &mut Reader, document: &Document<'_>, overrides: &BTreeMap<Str
     }
     let start = Span { start: root.span().start, end: root.span().start };
     let name = match top.name {
-        Some(node) => reader.text(node, "`workflow`").unwrap_or("").to_owned(),
+        Some(node) => workflow_name(reader, node).unwrap_or_default(),
         None => {
             reader.report(
                 Diagnostic::error(MISSING_KEY, start, "the workflow has no name")
@@ -111,6 +113,7 @@ fn decode(reader: &mut Reader, document: &Document<'_>, overrides: &BTreeMap<Str
         groups.insert(name, Layer::read_all(reader, value, &format!("the group `{name}`")));
     }
     let hooks = top.hooks.map(|node| settings::hooks(reader, node)).unwrap_or_default();
+    let metadata = top.metadata.map(|node| declarations::metadata(reader, node)).unwrap_or_default();
     let Some(tasks) = top.tasks.filter(|node| !node.is_null()) else {
         reader.report(
             Diagnostic::error(MISSING_KEY, start, "the workflow has no tasks")
@@ -139,8 +142,42 @@ fn decode(reader: &mut Reader, document: &Document<'_>, overrides: &BTreeMap<Str
     }
     axes::check(reader, &decoded, &axis_places);
     let params = std::mem::take(&mut reader.params);
-    Some(Workflow { name, doc, params, data, tasks: decoded, members: Vec::new(), hooks, places: interner.places })
+    Some(Workflow {
+        name,
+        doc,
+        params,
+        data,
+        tasks: decoded,
+        members: Vec::new(),
+        hooks,
+        metadata,
+        places: interner.places,
+    })
 }
+
+/// The name of a workflow names the folders of its runs too.
+fn workflow_name(reader: &mut Reader, node: Node<'_>) -> Option<String> {
+    let name = reader.text(node, "`workflow`")?;
+    if is_workflow_name(name) {
+        return Some(name.to_owned());
+    }
+    let shown: String = name.escape_debug().take(60).collect();
+    let dots = if shown.len() < name.len() { "…" } else { "" };
+    reader.report(
+        Diagnostic::error(BAD_NAME, node.span(), format!("`{shown}{dots}` cannot be the name of a workflow"))
+            .help("its runs are kept in folders of that name: it has no `/` and no control character, does not begin with `.` or `-`, and is at most 200 bytes long"),
+    );
+    None
+}
+
+/// True if folders and commands can be called so, with the number of a run after it.
+fn is_workflow_name(name: &str) -> bool {
+    let bad = |letter: char| letter == '/' || letter.is_control();
+    !name.is_empty() && name.len() <= LONGEST_NAME && !name.starts_with(['.', '-']) && !name.contains(bad)
+}
+
+/// A file name has at most 255 bytes almost everywhere; the rest is for the number of the run and for marks.
+pub const LONGEST_NAME: usize = 200;
 
 /// The first pass: names and outputs of all tasks.
 fn heads<'d>(reader: &mut Reader, tasks: Node<'d>) -> Option<(Vec<Head<'d>>, Vec<Node<'d>>)> {

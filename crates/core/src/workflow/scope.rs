@@ -6,7 +6,7 @@ use super::template::{
 };
 use super::{Axis, AxisValues, Span, Value};
 use crate::diagnostic::{
-    Diagnostic, NAME_CLASH, QUOTED_LIST, TEMPLATE_ATTRIBUTE, TEMPLATE_NAME, UNSAFE_QUOTING, did_you_mean,
+    ABSENT, Diagnostic, NAME_CLASH, QUOTED_LIST, TEMPLATE_ATTRIBUTE, TEMPLATE_NAME, UNSAFE_QUOTING, did_you_mean,
 };
 use crate::yaml::Node;
 use rustc_hash::FxHashMap;
@@ -18,6 +18,8 @@ pub(super) enum Meaning {
     Variable,
     /// A parameter of a search: its value is known when the trial is asked for.
     Sampled,
+    /// A parameter of a search that is inactive in some trials.
+    Conditional,
     /// A scatter variable that stands for a file, or for a batch of them.
     File,
     Input,
@@ -33,7 +35,7 @@ impl Meaning {
         match self {
             Meaning::Parameter => "a parameter",
             Meaning::Variable | Meaning::File => "a variable of `for:`",
-            Meaning::Sampled => "a parameter of the search",
+            Meaning::Sampled | Meaning::Conditional => "a parameter of the search",
             Meaning::Input => "an input",
             Meaning::Output => "an output",
             Meaning::Program => "a program",
@@ -103,6 +105,37 @@ impl<'d> Scope<'d> {
         }
     }
 
+    /// Parameters of the search that have no value in some trials.
+    pub(super) fn may_be_absent<'n>(&mut self, names: impl Iterator<Item = &'n str>) {
+        for name in names {
+            if let Some((_, meaning, _)) = self.names.iter_mut().find(|(other, ..)| *other == name) {
+                *meaning = Meaning::Conditional;
+            }
+        }
+    }
+
+    /// Refuses a parameter that may be absent where its word cannot be left out.
+    pub(super) fn check_needed(&self, reader: &mut Reader, needed: &[Reference<'_>], place: &dyn Fn(Span) -> Span) {
+        for reference in needed {
+            let name = reference.name;
+            if self.meaning(reader, name) == Some(Meaning::Conditional) {
+                reader.report(
+                    Diagnostic::error(
+                        ABSENT,
+                        place(reference.span),
+                        format!("`{{{name}}}` is not active in every trial, and cannot be left out here"),
+                    )
+                    .help(format!(
+                        "write `--{name} {{{name}}}` or `{name}={{{name}}}`, without quotes: it goes as a whole"
+                    ))
+                    .help(format!(
+                        "or name it in `env:`, or let the program read it: its default counts where `{name}` is absent"
+                    )),
+                );
+            }
+        }
+    }
+
     fn find(&self, name: &str) -> Option<&(&'d str, Meaning, Span)> {
         match self.names.len() < MANY_NAMES {
             true => self.names.iter().find(|(other, ..)| *other == name),
@@ -167,7 +200,9 @@ impl<'d> Scope<'d> {
                 _ => ("a path of `out:`", "the names of outputs are known"),
             };
             let known = match meaning {
-                Meaning::Sampled => "outputs of trials are told apart without it, or by `{trial}`".to_owned(),
+                Meaning::Sampled | Meaning::Conditional => {
+                    "outputs of trials are told apart without it, or by `{trial}`".to_owned()
+                }
                 _ => format!("use parameters and variables of `for:`: {known} before the task runs"),
             };
             reader.report(
@@ -233,6 +268,7 @@ impl<'d> Scope<'d> {
                 Diagnostic::error(UNSAFE_QUOTING, place(reference.span), reason.to_string()).help(reason.help()),
             );
         }
+        self.check_needed(reader, &template::needed_references(text), &place);
         self.check_values(reader, node, text, axes);
         for reference in template::quoted_references(text) {
             if reference.attribute.is_empty() && several(reference.name) {
@@ -255,7 +291,7 @@ impl Scope<'_> {
     /// Some places take a plain word but not every value: tries those that are known.
     fn check_values(&self, reader: &mut Reader, node: Node<'_>, text: &str, axes: &[Axis]) {
         // Line breaks matter elsewhere too, but only parameters could have them and those are tried anyway.
-        let delicate = text.contains("((") || text.contains("<<");
+        let delicate = ["((", "<<", " -c", "-ec", "eval", "ssh"].iter().any(|sign| text.contains(sign));
         let mut attempts: Vec<Option<(&str, &Value)>> = vec![None];
         for axis in axes.iter().filter(|_| delicate) {
             if let AxisValues::Rows(rows) = &axis.values {

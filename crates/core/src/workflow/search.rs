@@ -136,6 +136,8 @@ pub(super) fn read<'d>(
             None => Vec::new(),
         },
     };
+    let conditional = settings.space.parameters().iter().filter(|parameter| !parameter.when.is_empty());
+    scope.may_be_absent(conditional.map(|parameter| parameter.name.as_str()));
     if let Err(error) = Study::new(settings.clone()) {
         reader.report(Diagnostic::error(BAD_VALUE, node.span(), error.to_string()));
         return None;

@@ -34,6 +34,8 @@ struct HereDocument {
     /// A quoted end word: nothing inside is expanded.
     literal: bool,
     strip_tabs: bool,
+    /// A shell reads it as its script.
+    for_shell: bool,
 }
 
 /// The word after `<<`, while it is being read.
@@ -45,6 +47,21 @@ struct EndWord {
     escaped: bool,
     strip_tabs: bool,
     begun: bool,
+    for_shell: bool,
+}
+
+/// How far the present command is on its way to a line that another shell reads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Second {
+    None,
+    /// `sh` was named; `-c` may follow.
+    Shell,
+    /// The next word is a line for that shell.
+    Line,
+    /// After `eval`, the next word and all that follow are.
+    Eval,
+    /// All that follows is.
+    Rest,
 }
 
 /// A shell line that is being written.
@@ -59,6 +76,8 @@ pub(super) struct Line {
     word_start: bool,
     /// The bare word so far, to notice `case`.
     word: String,
+    /// For each open `$(…)`, and the line itself.
+    second: Vec<Second>,
     end_word: Option<EndWord>,
     waiting: Vec<HereDocument>,
     /// The line of the here-document so far.
@@ -77,6 +96,7 @@ impl Line {
             escape: None,
             word_start: true,
             word: String::new(),
+            second: vec![Second::None],
             end_word: None,
             waiting: Vec::new(),
             body_line: String::new(),
@@ -93,6 +113,11 @@ impl Line {
         self.top() == &Context::Comment && self.uncertain.is_none()
     }
 
+    /// Among commands and their words, outside of every kind of quotes.
+    pub(super) fn is_bare(&self) -> bool {
+        matches!(self.top(), Context::Command { .. }) && self.uncertain.is_none() && self.end_word.is_none()
+    }
+
     pub(super) fn is_quoted(&self) -> bool {
         matches!(self.top(), Context::Single | Context::Double) && self.uncertain.is_none()
     }
@@ -102,6 +127,9 @@ impl Line {
     }
 
     fn push(&mut self, context: Context) {
+        if matches!(context, Context::Command { .. }) {
+            self.second.push(Second::None);
+        }
         self.word_start = matches!(context, Context::Command { .. });
         self.stack.push(context);
         self.previous = '\0';
@@ -109,8 +137,8 @@ impl Line {
     }
 
     fn pop(&mut self) {
-        if self.stack.len() > 1 {
-            self.stack.pop();
+        if self.stack.len() > 1 && matches!(self.stack.pop(), Some(Context::Command { .. })) {
+            self.second.pop();
         }
         self.previous = '\0';
         self.word_start = false;
@@ -201,8 +229,10 @@ impl Line {
             '(' if self.previous == '(' => {
                 // Either arithmetic or two subshells; the same care serves both.
                 self.stack.pop();
+                self.second.pop();
                 let parentheses_before = parentheses.saturating_sub(1);
                 if self.stack.is_empty() || !substitution || parentheses > 0 {
+                    self.second.push(Second::None);
                     self.stack.push(Context::Command { substitution, parentheses: parentheses_before });
                 }
                 self.push(Context::Arithmetic { parentheses: 2 });
@@ -218,6 +248,7 @@ impl Line {
                 self.command_break(letter);
             }
             '<' if self.previous == '<' => {
+                let for_shell = matches!(self.second(), Second::Shell | Second::Rest);
                 self.end_word = Some(EndWord {
                     text: String::new(),
                     quoted: false,
@@ -225,6 +256,7 @@ impl Line {
                     escaped: false,
                     strip_tabs: false,
                     begun: false,
+                    for_shell,
                 });
                 self.command_break('\0');
             }
@@ -239,7 +271,7 @@ impl Line {
             '\\' => self.expansion(letter),
             _ => {
                 self.word_start = false;
-                if self.word.len() < 8 {
+                if self.word.len() < LONGEST_WORD {
                     self.word.push(letter);
                 }
                 self.expansion(letter);
@@ -255,12 +287,57 @@ impl Line {
 
     /// After white space or an operator.
     fn command_break(&mut self, letter: char) {
+        if !self.word_start {
+            self.word_ended();
+        }
+        if matches!(letter, '\n' | ';' | '&' | '|' | '(' | ')') {
+            self.set_second(Second::None);
+        }
         self.word_start = true;
         self.word.clear();
         self.previous = letter;
         if letter == '\n' && !self.waiting.is_empty() && matches!(self.top(), Context::Command { .. }) {
             self.body_line.clear();
             self.push(Context::HereDocument);
+        }
+    }
+
+    fn word_ended(&mut self) {
+        let name = self.word.rsplit('/').next().unwrap_or_default();
+        let is_flag = self.word.starts_with(['-', '+']);
+        let next = match self.second() {
+            Second::None if SHELLS.contains(&name) => Second::Shell,
+            Second::None if name == "eval" => Second::Eval,
+            Second::None if name == "ssh" => Second::Rest,
+            Second::Shell if self.word.starts_with('-') && !self.word.starts_with("--") && self.word.contains('c') => {
+                Second::Line
+            }
+            // `sh script` reads a file; `bash -o pipefail -c` reads a line.
+            Second::Shell if is_flag || OPTIONS.contains(&name) => Second::Shell,
+            Second::Shell | Second::Line | Second::None => Second::None,
+            Second::Eval | Second::Rest => Second::Rest,
+        };
+        self.set_second(next);
+    }
+
+    fn second(&self) -> Second {
+        self.second.last().copied().unwrap_or(Second::None)
+    }
+
+    fn set_second(&mut self, second: Second) {
+        if let Some(last) = self.second.last_mut() {
+            *last = second;
+        }
+    }
+
+    /// Whether another shell reads what lands here as part of a line. A whole word in place of that line is meant to be run.
+    fn is_read_twice(&self) -> bool {
+        let is_whole_word = self.word_start && matches!(self.top(), Context::Command { .. });
+        match (self.top(), self.second()) {
+            (Context::HereDocument, _) => self.waiting.first().is_some_and(|document| document.for_shell),
+            (_, Second::Line | Second::Eval) => !is_whole_word,
+            (_, Second::Rest) => true,
+            (_, Second::Shell | Second::None) => false,
         }
     }
 
@@ -365,6 +442,7 @@ impl Line {
                         end: word.text,
                         literal: word.quoted,
                         strip_tabs: word.strip_tabs,
+                        for_shell: word.for_shell,
                     });
                 }
                 false
@@ -422,6 +500,9 @@ impl Line {
         let values = values.as_slice();
         if values.iter().any(|value| value.contains('\0')) {
             return Err(UnsafePlace::LineBreak);
+        }
+        if self.is_read_twice() && !values.iter().all(|value| is_plain(value)) {
+            return Err(UnsafePlace::SecondShell);
         }
         let at = self.out.len();
         match self.top() {
@@ -494,6 +575,18 @@ fn escape(value: &str, special: &str, out: &mut String) {
         }
         out.push(letter);
     }
+}
+
+/// Programs that read a line of shell after `-c`.
+const SHELLS: &[&str] = &["ash", "bash", "dash", "ksh", "mksh", "sh", "zsh"];
+/// Words after `-o`.
+const OPTIONS: &[&str] = &["errexit", "nounset", "pipefail", "xtrace"];
+/// More of a word is not looked at.
+const LONGEST_WORD: usize = 40;
+
+/// Every shell reads it as it stands.
+fn is_plain(value: &str) -> bool {
+    value.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_./:@%+,=-".contains(&byte))
 }
 
 /// Words that mean something to the shell where a command may begin.

@@ -4,7 +4,7 @@ use super::index::{Head, Index};
 use super::reader::{Reader, list};
 use super::scope::{Meaning, Scope, Use};
 use super::settings::{Interner, Layer};
-use super::template::is_identifier;
+use super::template::{self, is_identifier};
 use super::{
     Axis, AxisValues, Condition, Data, DataSource, FileSource, Finding, Input, Iteration, Output, OutputKind, Run,
     Span, Task, Template, axes, condition, keys, scatter, search, variants,
@@ -292,7 +292,7 @@ fn run(
             Run::Shell(Template(text.into()))
         }
         Kind::Sequence if node.size() > 0 => {
-            let mut arguments = Vec::with_capacity(node.size());
+            let mut arguments: Vec<Template> = Vec::with_capacity(node.size());
             for item in node.items() {
                 // An empty text in quotes is an argument too.
                 let text = match item.kind() {
@@ -305,6 +305,11 @@ fn run(
                 let place = |span: Span| item.span_within(span.start as usize, span.end as usize);
                 scope.check(reader, text, Use::Command, &place);
                 arguments.push(Template(text.into()));
+            }
+            let texts: Vec<&str> = arguments.iter().map(|argument| &*argument.0).collect();
+            for (at, item) in node.items().enumerate().take(texts.len()) {
+                let needed = template::needed_in_argument(&texts, at);
+                scope.check_needed(reader, &needed, &|span| item.span_within(span.start as usize, span.end as usize));
             }
             if let Some(span) = layer.place("shell") {
                 reader.report(

@@ -5,9 +5,11 @@
 //! neither tasks nor files. How a value is made safe in a shell line is `shell`'s matter.
 
 use super::Span;
+use super::absent;
 use super::shell;
 use super::unsafe_place::UnsafePlace;
 use std::borrow::Cow;
+use std::ops::Range;
 use thiserror::Error;
 
 /// A part of a template.
@@ -32,6 +34,8 @@ pub enum Values<'v> {
     One(Cow<'v, str>),
     /// Several words: the files of an input.
     Many(Vec<Cow<'v, str>>),
+    /// A parameter that is inactive beside the others: its word is left out.
+    Absent,
 }
 
 impl<'v> Values<'v> {
@@ -47,6 +51,7 @@ impl<'v> Values<'v> {
         match self {
             Values::One(value) => std::slice::from_ref(value),
             Values::Many(values) => values,
+            Values::Absent => &[],
         }
     }
 
@@ -201,12 +206,36 @@ pub fn plain(text: &str, lookup: &mut Lookup<'_, '_>) -> Result<String, Template
     Ok(out)
 }
 
+/// The arguments of a program. One that names something absent is left out, with the option before it.
+pub fn arguments<T: AsRef<str>>(templates: &[T], lookup: &mut Lookup<'_, '_>) -> Result<Vec<String>, TemplateError> {
+    let mut rendered: Vec<Vec<String>> = Vec::with_capacity(templates.len());
+    for (at, template) in templates.iter().enumerate() {
+        let mut found = None;
+        let words = argument(template.as_ref(), &mut |name, attribute| {
+            let values = lookup(name, attribute);
+            if values == Some(Values::Absent) {
+                found.get_or_insert_with(|| name.to_owned());
+            }
+            values
+        })?;
+        rendered.push(words);
+        let reference = found.and_then(|name| references(template.as_ref()).find(|reference| reference.name == name));
+        for gone in
+            reference.and_then(|reference| absent::in_arguments(templates, at, reference.span)).into_iter().flatten()
+        {
+            rendered[gone].clear();
+        }
+    }
+    Ok(rendered.into_iter().flatten().collect())
+}
+
 pub fn argument(text: &str, lookup: &mut Lookup<'_, '_>) -> Result<Vec<String>, TemplateError> {
     let mut all = pieces(text);
     if let (Some(Piece::Name(reference)), None) = (all.next(), all.next()) {
         return Ok(match find(&reference, lookup)? {
             Values::One(value) => vec![value.into_owned()],
             Values::Many(values) => values.into_iter().map(Cow::into_owned).collect(),
+            Values::Absent => vec![String::new()],
         });
     }
     plain(text, lookup).map(|text| vec![text])
@@ -223,7 +252,13 @@ pub fn shell(text: &str, lookup: &mut Lookup<'_, '_>) -> Result<String, Template
                     line.literal(&text[reference.span.start as usize..reference.span.end as usize]);
                     continue;
                 }
-                let values = find(&reference, lookup)?;
+                let values = match find(&reference, lookup)? {
+                    Values::Absent => match absent_part(&line, text, &reference) {
+                        Some(gone) => return shell(&format!("{}{}", &text[..gone.start], &text[gone.end..]), lookup),
+                        None => Values::one(""),
+                    },
+                    values => values,
+                };
                 line.value(&values)
                     .map_err(|place| TemplateError::Unsafe { name: reference.name.to_owned(), place })?;
             }
@@ -249,6 +284,37 @@ pub fn unsafe_places(text: &str) -> Vec<(Reference<'_>, UnsafePlace)> {
             }
         }
     }
+    found
+}
+
+/// The words that are left out with a reference that has no value, if the place allows it.
+fn absent_part(line: &shell::Line, text: &str, reference: &Reference<'_>) -> Option<Range<usize>> {
+    absent::in_line(text, reference.span).filter(|_| line.is_bare())
+}
+
+/// References of a shell line without whose values the line cannot be written.
+pub fn needed_references(text: &str) -> Vec<Reference<'_>> {
+    let mut line = shell::Line::new(text);
+    let mut found = Vec::new();
+    for piece in pieces(text) {
+        match piece {
+            Piece::Literal(literal) => line.literal(literal),
+            Piece::Name(reference) => {
+                if !line.is_comment() && absent_part(&line, text, &reference).is_none() {
+                    found.push(reference);
+                }
+                // Where no value can stand is reported elsewhere.
+                let _ = line.value(&Values::one("1"));
+            }
+        }
+    }
+    found
+}
+
+/// References of one of the arguments of a program without whose values it cannot be written.
+pub fn needed_in_argument<'t>(arguments: &[&'t str], at: usize) -> Vec<Reference<'t>> {
+    let mut found = names(arguments[at]);
+    found.retain(|reference| absent::in_arguments(arguments, at, reference.span).is_none());
     found
 }
 

@@ -31,6 +31,10 @@ pub enum UnsafePlace {
     HereDocumentEnd,
     #[error("a value with a line break or a NUL cannot be put here")]
     LineBreak,
+    #[error(
+        "a second shell reads this value again and runs what is in it; only letters, digits and `_./:@%+,=-` are safe here"
+    )]
+    SecondShell,
 }
 
 impl UnsafePlace {
@@ -51,6 +55,9 @@ impl UnsafePlace {
             | UnsafePlace::HereDocumentWord
             | UnsafePlace::HereDocumentEnd => {
                 "put the script into a file of its own, make it an input, and give it the value as an argument"
+            }
+            UnsafePlace::SecondShell => {
+                "give the second shell the value as an argument: `sh -c 'echo \"$1\"' sh {name}`; or leave the second shell out"
             }
             UnsafePlace::LineBreak => "give the value through `env:` instead",
         }

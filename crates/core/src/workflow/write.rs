@@ -5,8 +5,8 @@
 use super::template::{self, Values};
 use super::write_settings::bytes;
 use super::{
-    Axis, AxisValues, Comparison, Condition, Data, DataSource, FileSource, Finding, Input, Operand, Output, Run,
-    Search, Settings, Task, Value, Workflow,
+    Axis, AxisValues, Comparison, Condition, Data, DataSource, FileSource, Finding, Input, Metadata, Operand, Output,
+    Run, Search, Settings, Task, Value, Words, Workflow,
 };
 use crate::catalogue::Chosen;
 use crate::units::Bytes;
@@ -40,9 +40,35 @@ pub fn write(workflow: &Workflow) -> String {
         }
     }
     super::write_settings::hooks(&mut out, &workflow.hooks, 0);
+    metadata(&mut out, &workflow.metadata);
     out.push_str("tasks:\n");
     workflow.tasks.iter().for_each(|found| task(&mut out, workflow, found, &groups));
     out
+}
+
+fn metadata(out: &mut String, all: &Metadata) {
+    if all.is_empty() {
+        return;
+    }
+    out.push_str("metadata:\n");
+    let words = |out: &mut String, indent: usize, words: &Words| {
+        for (name, value) in words {
+            let _ = writeln!(out, "{:indent$}{}: {}", "", quoted(name), quoted(value));
+        }
+    };
+    if !all.workflow.is_empty() {
+        out.push_str("  workflow:\n");
+        words(out, 4, &all.workflow);
+    }
+    for (title, entries) in [("tasks", &all.tasks), ("files", &all.files)] {
+        if !entries.is_empty() {
+            let _ = writeln!(out, "  {title}:");
+        }
+        for (name, entry) in entries {
+            let _ = writeln!(out, "    {}:", quoted(name));
+            words(out, 6, entry);
+        }
+    }
 }
 
 /// Settings that more than one task has, in the order of the tasks.
@@ -92,6 +118,12 @@ fn data(out: &mut String, entry: &Data) {
             let _ = writeln!(out, "  {name}:\n    files:");
             for (path, place) in files {
                 let _ = writeln!(out, "      {}: {}", scalar(&escaped(path)), scalar(&escaped(place)));
+            }
+            if !entry.sha256.is_empty() {
+                let _ = writeln!(out, "    sha256:");
+            }
+            for (path, sum) in &entry.sha256 {
+                let _ = writeln!(out, "      {}: {}", scalar(path), quoted(&sum.hex()));
             }
         }
     }

@@ -1,6 +1,5 @@
 //! The asynchronicity model: figures of our own, of the paper, and of real workflows.
 
-mod instances;
 mod paper;
 mod plans;
 mod scale;

@@ -2,14 +2,31 @@
 //! equation, by the formula that gives what it prints.
 
 use super::{deep_drive_md, near, ranks};
-use crate::wfformat::instances::{folder, text};
 use serde_json::Value;
 use std::collections::BTreeMap;
+use std::io::Write;
+use std::path::Path;
 use tulpar_core::asynchrony::{Allocation, Model, TaskSet, analyse, equation_6, equation_7, improvement};
 
+/// A file of the shared fixtures, which lie beside the repository and are no part of it.
 fn json(name: &str) -> Option<Value> {
-    let folder = folder("async")?;
-    Some(serde_json::from_str(&text(&folder.join(name))).expect("JSON"))
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/fixtures/async");
+    if !folder.is_dir() {
+        skipped("the figures of ../shared/fixtures/async are not here");
+        return None;
+    }
+    let text = std::fs::read_to_string(folder.join(name)).expect("a file");
+    Some(serde_json::from_str(&text).expect("JSON"))
+}
+
+/// Shows in the test's output and, where `./test` asks for it, in its count that a test was skipped.
+#[expect(clippy::print_stderr, reason = "a reader of the test output must see it")]
+fn skipped(why: &str) {
+    eprintln!("SKIPPED: {why}");
+    if let Some(path) = std::env::var_os("TULPAR_SKIPS") {
+        let file = std::fs::File::options().append(true).create(true).open(path);
+        let _ = file.and_then(|mut file| writeln!(file, "{why}"));
+    }
 }
 
 /// The workflows of the fixture. Sets whose names end in their iteration, as those of DeepDriveMD, belong to it.

@@ -92,7 +92,7 @@ fn after_a_failure_that_counts_full_batches_run_and_the_others_wait_for_another_
     bench.end_with("train[batch=1]", Ending::Exit(0), &["model-1"]);
     bench.end_with("train[batch=2]", Ending::Exit(0), &["model-2"]);
     assert_eq!(bench.engine.state(bench.job("last")), State::Skipped);
-    bench.engine.apply(Timestamp(0), &Event::RunResumed { version: "1".into() });
+    bench.resume();
     bench.engine.check().expect("invariants hold");
     assert_eq!(bench.begin(), ["start simulate[n=1].2 on here-01"]);
     assert_eq!(simulated(&mut bench, 1), ["end simulate[n=1] Exit(0)", "start train[batch=3].1 on here-01"]);
@@ -242,7 +242,7 @@ fn an_interrupted_run_has_the_same_batches_when_it_is_resumed() {
     let mut bench = bench(BATCHES);
     simulated(&mut bench, 4);
     bench.tell(Input::Stop { how: Stopping::Drain });
-    bench.engine.apply(Timestamp(0), &Event::RunResumed { version: "1".into() });
+    bench.resume();
     bench.begin();
     simulated(&mut bench, 1);
     assert_eq!(bench.shell_line("train[batch=1]"), "train frames-1 frames-4");

@@ -14,7 +14,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use tulpar_core::catalogue;
 use tulpar_core::engine::{Engine, Policy};
-use tulpar_core::event::{Action, Answer, Because, Cached, Event, Input, Reason};
+use tulpar_core::event::{Action, Answer, Because, Cached, Consequence, Event, Input, Reason};
 use tulpar_core::ids::{AttemptId, Digest, JobId};
 use tulpar_core::job::{CommandLine, Ending, JobSpec, OutputFile, Report, Usage};
 use tulpar_core::plan::Plan;
@@ -53,6 +53,12 @@ impl Bench {
         Self { engine, specs: BTreeMap::new(), fields: BTreeMap::new(), stops: Vec::new(), now: Timestamp(0) }
     }
 
+    /// Goes on with the run, at its beginning.
+    pub(crate) fn resume(&mut self) {
+        let resumed = self.engine.resume("1".into());
+        self.engine.apply(Timestamp(0), &resumed);
+    }
+
     /// Tells one thing, answers looks, and gives the events as lines.
     pub(crate) fn tell(&mut self, input: Input) -> Vec<String> {
         let mut lines = Vec::new();
@@ -60,7 +66,7 @@ impl Bench {
         while !inputs.is_empty() {
             let step = self.engine.step(self.now, std::mem::take(&mut inputs));
             self.engine.check().expect("invariants hold");
-            lines.extend(step.events.iter().map(|event| self.line(event)));
+            lines.extend(step.events.iter().flat_map(|event| self.lines(event)));
             for action in step.actions {
                 match action {
                     Action::Submit(spec) => drop(self.specs.insert(spec.name.clone(), *spec)),
@@ -113,6 +119,7 @@ impl Bench {
             stderr_tail: String::new(),
             script: None,
             told: None,
+            left_out: Vec::new(),
         }
     }
 
@@ -141,6 +148,22 @@ impl Bench {
         }
     }
 
+    /// An event in words; the end of an attempt and what it leads to are two lines.
+    fn lines(&self, event: &Event) -> Vec<String> {
+        let Event::Ended { attempt, report, then } = event else { return vec![self.line(event)] };
+        let name = self.engine.graph().name(attempt.job);
+        let end = format!("end {name} {:?}", report.ending);
+        let next = match then {
+            Consequence::Done => return vec![end],
+            Consequence::Retry { until, .. } => format!("retry {name} at {} s", until.0 / 1_000_000),
+            Consequence::Failed { blame } => format!("failed {name} {blame:?}"),
+            Consequence::Pruned => format!("pruned {name}"),
+            Consequence::Paused => format!("paused {name}"),
+            Consequence::Cancelled => format!("cancelled {name}"),
+        };
+        vec![end, next]
+    }
+
     fn line(&self, event: &Event) -> String {
         let name = |job: &JobId| self.engine.graph().name(*job);
         match event {
@@ -157,9 +180,8 @@ impl Bench {
                 let variant = if *variant > 0 { format!(" as variant {variant}") } else { String::new() };
                 format!("start {}.{} on {}{memory}{variant}", name(&attempt.job), attempt.n, nodes.join(","))
             }
+            Event::HeldBack { job, by, .. } => format!("{} is held back by {}", name(job), name(by)),
             Event::Started { attempt } => format!("running {}", name(&attempt.job)),
-            Event::Ended { attempt, report } => format!("end {} {:?}", name(&attempt.job), report.ending),
-            Event::Retrying { job, until, .. } => format!("retry {} at {} s", name(job), until.0 / 1_000_000),
             Event::Due { job } => format!("due {}", name(job)),
             Event::Failed { job, blame } => format!("failed {} {blame:?}", name(job)),
             Event::Skipped { job, because: Because::Upstream(cause) } => {

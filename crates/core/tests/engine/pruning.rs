@@ -2,7 +2,7 @@
 
 use super::Bench;
 use std::collections::BTreeMap;
-use tulpar_core::engine::{Engine, Policy};
+use tulpar_core::engine::{Engine, Explanation, Policy, State};
 use tulpar_core::event::{Event, Input};
 use tulpar_core::ids::AttemptId;
 use tulpar_core::job::{Ending, Source, Told};
@@ -53,7 +53,7 @@ fn a_trial_that_is_worse_at_its_rung_is_pruned_and_its_place_goes_to_the_next() 
     // It writes on until the signal arrives.
     assert_eq!(bench.on_the_way(2, 2, 0.1), [""; 0]);
     let ended = bench.end("search[trial=2]", Ending::Cancelled);
-    assert_eq!(ended[1], "skipped search[trial=2] Pruned", "{ended:?}");
+    assert_eq!(ended[1], "pruned search[trial=2]", "{ended:?}");
     assert!(ended.contains(&"start search[trial=3].1 on here-01".to_owned()), "{ended:?}");
     bench.says("search[trial=3]", 0.25);
     let ended = bench.says("search[trial=1]", 0.5);
@@ -79,7 +79,7 @@ fn a_trial_that_diverges_is_pruned_where_trials_are_and_a_journal_can_say_so() {
     assert!(matches!(again, Event::Reported { step: 1, value, .. } if value.is_nan()), "{line}");
     assert_eq!(bench.on_the_way(1, 2, f64::NAN), [""; 0], "once is enough");
     let ended = bench.end("search[trial=1]", Ending::Cancelled);
-    assert_eq!(ended[1], "skipped search[trial=1] Pruned", "{ended:?}");
+    assert_eq!(ended[1], "pruned search[trial=1]", "{ended:?}");
     let mut bench = Bench::new(&SEARCH.replace("      pruner: {halving: {least: 1, factor: 2}}\n", ""));
     bench.begin();
     assert_eq!(bench.on_the_way(1, 1, f64::NAN), [""; 0], "nobody prunes: what it says last counts");
@@ -105,7 +105,7 @@ fn a_trial_that_has_ended_well_before_it_could_be_pruned_is_a_success() {
     bench.on_the_way(1, 1, 0.5);
     bench.on_the_way(2, 1, 0.9);
     let ended = bench.says("search[trial=2]", 0.125);
-    assert!(!ended.iter().any(|line| line.contains("Pruned")), "{ended:?}");
+    assert!(!ended.iter().any(|line| line.starts_with("pruned")), "{ended:?}");
     let set = bench.engine.plan().set_named("search").unwrap();
     assert_eq!(bench.engine.graph().study(set).unwrap().best().map(|trial| trial.number), Some(1));
 }
@@ -132,7 +132,7 @@ fn after_a_crash_a_pruned_trial_is_told_again_and_not_run_again() {
     bench.begin();
     assert_eq!(bench.stops, [(attempts[1], Ending::Cancelled)]);
     let ended = bench.end("search[trial=2]", Ending::NodeLost);
-    assert_eq!(ended[1], "skipped search[trial=2] Pruned");
+    assert_eq!(ended[1], "pruned search[trial=2]");
     let lost = bench.end("search[trial=1]", Ending::NodeLost);
     assert_eq!(lost[1], "retry search[trial=1] at 0 s");
 }
@@ -145,7 +145,9 @@ fn a_paused_trial_gives_its_place_away_and_goes_on_when_it_is_among_the_best_aft
     bench.on_the_way(2, 1, 0.7);
     assert_eq!(bench.stops, [(bench.attempt("search[trial=2]"), Ending::Preempted)]);
     let paused = bench.end("search[trial=2]", Ending::Preempted);
-    assert!(paused[1].starts_with("Paused"), "{paused:?}");
+    assert_eq!(paused[1], "paused search[trial=2]", "{paused:?}");
+    assert_eq!(bench.engine.state(bench.job("search[trial=2]")), State::Paused);
+    assert_eq!(bench.engine.explain(bench.job("search[trial=2]")), Explanation::Paused { attempt: 1 });
     assert!(paused.contains(&"start search[trial=3].1 on here-01".to_owned()), "{paused:?}");
     bench.on_the_way(3, 1, 0.8);
     bench.end("search[trial=3]", Ending::Preempted);
@@ -169,7 +171,7 @@ fn without_a_checkpoint_there_is_nothing_to_pause() {
     bench.on_the_way(1, 1, 0.5);
     bench.on_the_way(2, 1, 0.7);
     let ended = bench.end("search[trial=2]", Ending::Cancelled);
-    assert_eq!(ended[1], "skipped search[trial=2] Pruned");
+    assert_eq!(ended[1], "pruned search[trial=2]");
 }
 
 #[test]

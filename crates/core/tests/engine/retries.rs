@@ -1,6 +1,7 @@
 //! The cause of an ending decides what comes next.
 
 use super::Bench;
+use tulpar_core::event::{Input, Stopping};
 use tulpar_core::job::Ending;
 
 fn one(settings: &str) -> Bench {
@@ -43,6 +44,28 @@ fn evictions_do_not_use_up_the_tries() {
         assert_eq!(lines.last().unwrap(), &format!("start train.{attempt} on here-01"));
     }
     assert_eq!(bench.done("train").last().unwrap(), "run Done");
+}
+
+#[test]
+fn the_loss_of_the_driver_costs_no_try_whatever_the_retry_says() {
+    for retry in ["0", "{times: 0, on: [failure]}", "{times: 1, on: [exit_75]}"] {
+        let mut bench = one(&format!(", retry: {retry}"));
+        bench.begin();
+        for attempt in 2..6 {
+            let lines = bench.end("train", Ending::DriverLost);
+            assert_eq!(lines.last().unwrap(), &format!("start train.{attempt} on here-01"), "{retry}");
+        }
+        assert_eq!(bench.done("train").last().unwrap(), "run Done");
+    }
+}
+
+#[test]
+fn an_interruption_by_a_person_is_no_failure_of_the_task() {
+    let mut bench = one(", retry: 0");
+    bench.begin();
+    bench.tell(Input::Stop { how: Stopping::Interrupt });
+    let lines = bench.end("train", Ending::Preempted);
+    assert_eq!(lines, ["end train Preempted", "retry train at 0 s", "run Interrupted"]);
 }
 
 #[test]

@@ -65,7 +65,8 @@ fn batches_hold_several_files_each() {
     let text = TILES.replace("cut.tiles}", "cut.tiles by 2}").replace("{tile.stem}", "{tile.index}");
     let mut bench = Bench::new(&text);
     bench.begin();
-    bench.end_with("cut", Ending::Exit(0), &["tiles/a.png", "tiles/b.png", "tiles/c.png"]);
+    let lines = bench.end_with("cut", Ending::Exit(0), &["tiles/a.png", "tiles/b.png", "tiles/c.png"]);
+    assert_eq!(lines[1], "grafted label 2");
     assert_eq!(bench.shell_line("label[tile=1]"), "label tiles/a.png tiles/b.png labels/1.txt");
     assert_eq!(bench.shell_line("label[tile=2]"), "label tiles/c.png labels/2.txt");
 }

@@ -83,3 +83,25 @@ tasks:
     assert_eq!(bench.done("small"), ["end small Exit(0)"]);
     assert_eq!(bench.done("pair")[1..], ["start other.1 on grid-01,grid-02"]);
 }
+
+#[test]
+fn a_job_that_a_reservation_holds_back_says_so_after_a_replay_too() {
+    let text = "
+workflow: kept
+tasks:
+  long: {cpus: 1, runtime: 60 s, priority: 9, run: long}
+  wide: {cpus: 2, runtime: 5 s, priority: 5, run: wide}
+  narrow: {cpus: 1, runtime: 100 s, run: narrow}
+  short: {cpus: 1, runtime: 30 s, run: short}
+";
+    let mut bench = Bench::new(text);
+    let kept = |bench: &Bench| match bench.engine.explain(bench.job("narrow")) {
+        Explanation::Ready { nodes, kept_for, .. } => (nodes[0].lacks.clone(), kept_for.map(|kept| kept.job)),
+        other => panic!("{other:?}"),
+    };
+    assert_eq!(bench.begin(), ["start long.1 on here-01", "start short.1 on here-01"],);
+    assert_eq!(bench.done("short"), ["end short Exit(0)", "narrow is held back by wide"]);
+    assert_eq!(kept(&bench), (vec![], Some("wide".into())));
+    assert_eq!(bench.done("long")[1..], ["start wide.1 on here-01"]);
+    assert_eq!(kept(&bench), (vec!["needs 1 cpus, 0 are free".into()], None));
+}

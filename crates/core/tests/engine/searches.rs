@@ -220,13 +220,12 @@ fn what_others_wanted_and_then_ran_themselves_is_not_run_here_and_counts() {
 #[test]
 fn a_trial_that_was_cancelled_runs_again_after_a_resume_and_its_result_counts() {
     use tulpar_core::event::Stopping;
-    use tulpar_core::units::Timestamp;
     let mut bench = Bench::new(&SEARCH.replace("trials: 3,", "trials: 2, parallel: 1,"));
     bench.begin();
     bench.tell(Input::Stop { how: Stopping::Cancel });
     let ended = bench.end("search[trial=1]", Ending::Cancelled);
     assert_eq!(ended.last().map(String::as_str), Some("run Cancelled"), "{ended:?}");
-    bench.engine.apply(Timestamp(0), &Event::RunResumed { version: "1".into() });
+    bench.resume();
     bench.begin();
     bench.says("search[trial=1]", 0.25);
     bench.says("search[trial=2]", 0.5);
@@ -238,13 +237,12 @@ fn a_trial_that_was_cancelled_runs_again_after_a_resume_and_its_result_counts() 
 
 #[test]
 fn the_trial_by_which_a_search_failed_runs_again_after_a_resume() {
-    use tulpar_core::units::Timestamp;
     let mut bench = Bench::new(&SEARCH.replace("trials: 3,", "trials: 2, parallel: 1,"));
     bench.begin();
     bench.end("search[trial=1]", Ending::Exit(1));
     let ended = bench.end("search[trial=2]", Ending::Exit(1));
     assert_eq!(ended.last().map(String::as_str), Some("run Failed"), "{ended:?}");
-    bench.engine.apply(Timestamp(0), &Event::RunResumed { version: "1".into() });
+    bench.resume();
     bench.begin();
     let ended = bench.says("search[trial=2]", 0.5);
     assert!(ended.contains(&"start train.1 on here-01".to_owned()), "{ended:?}");

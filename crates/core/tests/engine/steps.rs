@@ -2,7 +2,7 @@
 
 use super::Bench;
 use tulpar_core::engine::Explanation;
-use tulpar_core::event::{Event, Input, Stopping};
+use tulpar_core::event::{Input, Stopping};
 use tulpar_core::ids::AttemptId;
 use tulpar_core::job::Ending;
 
@@ -69,8 +69,7 @@ fn draining_lets_what_runs_end_and_starts_nothing() {
     assert_eq!(bench.tell(Input::Stop { how: Stopping::Drain }), ["stopping Drain"]);
     let lines = bench.end_with("top", Ending::Exit(0), &["t.txt"]);
     assert_eq!(lines, ["end top Exit(0)", "run Interrupted"]);
-    let resumed = Event::RunResumed { version: "1".into() };
-    bench.engine.apply(tulpar_core::units::Timestamp(0), &resumed);
+    bench.resume();
     assert_eq!(bench.begin(), ["start left.1 on here-01", "start right.1 on here-01"]);
 }
 
@@ -79,8 +78,7 @@ fn a_failed_run_that_is_resumed_tries_what_failed_again() {
     let mut bench = Bench::new(DIAMOND);
     bench.begin();
     assert_eq!(bench.end("top", Ending::Exit(1)).last().unwrap(), "run Failed");
-    let resumed = Event::RunResumed { version: "1".into() };
-    bench.engine.apply(tulpar_core::units::Timestamp(0), &resumed);
+    bench.resume();
     assert_eq!(bench.begin(), ["start top.2 on here-01"]);
     let lines = bench.end_with("top", Ending::Exit(0), &["t.txt"]);
     assert_eq!(lines[1..], ["start left.1 on here-01", "start right.1 on here-01"]);

@@ -458,3 +458,18 @@ fn a_place_without_nodes_of_its_own_gives_them_no_folders() {
         ]
     );
 }
+
+#[test]
+fn a_line_of_a_pool_that_htcondor_does_not_know_is_named() {
+    let text = "sites:\n  pool:\n    submit: {acounting_group: physics, +WantGPULab: true, MY.x: 1, request_fpgas: 1}\n    kind: htcondor\n    \
+                classes: [{name: all, submit: {requirments: Memory > 1, wibblewobble: 1}}]\n  \
+                cluster: {kind: slurm, submit: {--acount: x}}\n";
+    assert_eq!(
+        said(text, &read(text).1),
+        [
+            "3:14 HTCondor knows no command `acounting_group`: the line has no effect (did you mean `accounting_group`?)",
+            "5:36 HTCondor knows no command `requirments`: the line has no effect (did you mean `requirements`?)",
+            "5:61 HTCondor knows no command `wibblewobble`: the line has no effect (an attribute of the job is written `+wibblewobble`)",
+        ]
+    );
+}

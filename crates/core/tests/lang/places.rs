@@ -41,6 +41,12 @@ fn a_value_is_quoted_for_the_place_where_it_lands() {
         ("for ((i=0;i<{n};i++)); do echo {odd}; done", "for ((i=0;i<3;i++)); do echo 'it'\\''s $HOME'; done"),
         ("case {n} in 3) echo '{odd}';; esac", "case 3 in 3) echo 'it'\\''s $HOME';; esac"),
         (r#"echo "${X:-a}" $$ {odd}"#, r#"echo "${X:-a}" $$ 'it'\''s $HOME'"#),
+        ("sh -c 'cat \"$1\"' sh {odd}", r#"sh -c 'cat "$1"' sh 'it'\''s $HOME'"#),
+        ("bash -c \"wc {n}\"; echo {odd}", "bash -c \"wc 3\"; echo 'it'\\''s $HOME'"),
+        ("sh -c {odd}", r"sh -c 'it'\''s $HOME'"),
+        ("bash {odd} -c \"{odd}\"", r#"bash 'it'\''s $HOME' -c "it's \$HOME""#),
+        ("sh -c \"$(cat {odd})\"", r#"sh -c "$(cat 'it'\''s $HOME')""#),
+        ("echo {odd} | sh -s {odd}", r"echo 'it'\''s $HOME' | sh -s 'it'\''s $HOME'"),
         (r"echo \' {odd} \\{odd}", r"echo \' 'it'\''s $HOME' \\'it'\''s $HOME'"),
     ] {
         assert_eq!(template::shell(template, &mut lookup).as_deref(), Ok(line), "{template}");
@@ -63,6 +69,15 @@ fn where_no_quoting_is_safe_the_value_is_refused() {
         ("cat <<{n}\nx\n", UnsafePlace::HereDocumentWord),
         ("cat <<EOF\n{eof}\nrm x\nEOF", UnsafePlace::HereDocumentEnd),
         ("(( x = \"1\" )); echo {n}", UnsafePlace::ArithmeticQuotes),
+        ("sh -c \"printf %s {odd}\"", UnsafePlace::SecondShell),
+        ("sh -c 'printf %s \"{odd}\"'", UnsafePlace::SecondShell),
+        ("sh -c 'printf %s '{odd}", UnsafePlace::SecondShell),
+        ("cd x && env -i /bin/bash -o pipefail -ec \"ls | wc {odd}\"", UnsafePlace::SecondShell),
+        ("eval \"ls {odd}\"", UnsafePlace::SecondShell),
+        ("eval ls {odd}", UnsafePlace::SecondShell),
+        ("ssh node ls {odd}", UnsafePlace::SecondShell),
+        ("x=$(timeout 5 sh -c \"ls {odd}\")", UnsafePlace::SecondShell),
+        ("bash -s <<EOF\nls '{odd}'\nEOF", UnsafePlace::SecondShell),
     ] {
         match template::shell(template, &mut lookup) {
             Err(TemplateError::Unsafe { place, .. }) => assert_eq!(place, expected, "{template}"),

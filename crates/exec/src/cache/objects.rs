@@ -1,7 +1,8 @@
 //! The objects of the cache from the reader's side: where one lies, whether it is still what it was.
 //!
-//! `launch` writes them. Here they are looked at cheaply (size, time, permissions) and read only when
-//! something about them looks edited.
+//! `launch` writes them. Small ones are read and their digest compared whenever they are reused: a disk that flips a bit
+//! tells nobody. Large ones are looked at (size, time, permissions) and read when something about them looks edited; `launch` reads
+//! them before it gives them to a task.
 
 use super::CacheError;
 use crate::data::{Stamp, hash_file};
@@ -11,6 +12,7 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use tulpar_core::ids::Digest;
 use tulpar_core::job::OutputFile;
+use tulpar_launch::{READ_AT_REUSE, mode_of_object};
 
 /// Where the content of a digest lies below `.tulpar/cache`.
 pub fn object_path(cache: &Path, digest: &Digest) -> PathBuf {
@@ -53,7 +55,8 @@ pub(super) fn check(cache: &Path, output: &OutputFile, stamp: i64, repair: bool)
     let writable = about.mode() & 0o222 != 0;
     let mtime = Stamp::of(&about).mtime_ns;
     let executable = about.mode() & 0o111 != 0;
-    if right_size && !writable && mtime == stamp && (executable || !output.executable) {
+    let untouched = right_size && !writable && mtime == stamp && (executable || !output.executable);
+    if untouched && output.size > READ_AT_REUSE {
         return Check::Whole;
     }
     let same = right_size
@@ -64,10 +67,10 @@ pub(super) fn check(cache: &Path, output: &OutputFile, stamp: i64, repair: bool)
         }
         return Check::Gone;
     }
-    if !repair {
+    if untouched || !repair {
         return Check::Whole;
     }
-    let mode = if executable || output.executable { 0o555 } else { 0o444 };
+    let mode = mode_of_object(executable || output.executable, about.mode() & 0o077 == 0);
     let _ = fs::set_permissions(&path, Permissions::from_mode(mode));
     Check::Touched(mtime)
 }

@@ -3,11 +3,11 @@
 use crate::remote::Files;
 use std::path::Path;
 use std::time::Duration;
-use tulpar_core::htcondor::items::Items;
-use tulpar_core::htcondor::submit::{Description, Value};
 use tulpar_core::parcel;
 use tulpar_core::resources::Request;
 use tulpar_core::site::Queue;
+use tulpar_formats::htcondor::items::Items;
+use tulpar_formats::htcondor::submit::{Description, Value};
 
 /// What jobs of one cluster have in common.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]

@@ -1,9 +1,9 @@
 //! Follows the event log of a run: what was appended since the last look, entry by entry.
 
+use crate::condor::text::log::{Entry, LogReader};
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
-use tulpar_core::htcondor::log::{Entry, LogReader};
 
 /// So much is held at a time: the log of a million jobs has gigabytes.
 const PIECE: u64 = 4 << 20;

@@ -7,9 +7,9 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
-use tulpar_core::htcondor::items::Items;
-use tulpar_core::htcondor::submit::{Description, Value};
 use tulpar_core::site::Queue;
+use tulpar_formats::htcondor::items::Items;
+use tulpar_formats::htcondor::submit::{Description, Value};
 
 /// A pilot sends what its tasks saved.
 const SENDING: Duration = Duration::from_secs(20);

@@ -1,15 +1,15 @@
 //! HTCondor's commands, run as anybody would run them. They end with this process, so that none of them submits
 //! something after it.
 
+use crate::condor::text::pool::{self, Pool};
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 use std::io;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use tulpar_core::htcondor::pool::{self, Pool};
-use tulpar_core::htcondor::submit::literal_in_queue;
 use tulpar_core::ids::AttemptId;
+use tulpar_formats::htcondor::submit::literal_in_queue;
 
 /// A job in the queue: its cluster and its number there.
 pub(super) type JobId = (i64, i32);

@@ -10,6 +10,7 @@ use super::describe::{Paths, Shape, VARIABLES, describe};
 use super::follow::Log;
 use super::tools::{self, CondorError, JobId};
 use super::{Command, Options};
+use crate::condor::text::log::{Bytes, Exit};
 use crate::executor::Observation;
 use crate::live::LiveFile;
 use crate::local::now;
@@ -20,13 +21,12 @@ use rounds::Rounds;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
-use tulpar_core::htcondor::items::Items;
-use tulpar_core::htcondor::log::{Bytes, Exit};
-use tulpar_core::htcondor::submit::Value;
 use tulpar_core::ids::AttemptId;
-use tulpar_core::job::{Ending, JobSpec, Report, Script, Usage};
+use tulpar_core::job::{Ending, JobSpec, Report, Script};
 use tulpar_core::parcel;
 use tulpar_core::resources::USUAL_GRACE;
+use tulpar_formats::htcondor::items::Items;
+use tulpar_formats::htcondor::submit::Value;
 
 /// How often the log is looked at while jobs are there: one `read` each time.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
@@ -485,16 +485,7 @@ impl Work {
         // Whoever takes a report in removes them; here nobody does.
         self.remote.forget_secrets(attempt);
         let at = now();
-        let report = Report {
-            ending,
-            started: at,
-            ended: at,
-            usage: Usage::default(),
-            outputs: Vec::new(),
-            stderr_tail,
-            script: None,
-            told: None,
-        };
+        let report = Report { stderr_tail, ..Report::unstarted(ending, at) };
         self.tell(Observation::Ended(attempt, Box::new(report)));
     }
 
@@ -523,6 +514,10 @@ impl Work {
                     (Some(told), _) => told,
                     (None, Some((Exit::Code(code), _))) if *code != 0 => {
                         Ending::Refused(format!("the job could not be run there: {}", said.trim()))
+                    }
+                    (None, _) if self.tracked.get(&attempt).is_some_and(|tracked| tracked.id.is_none()) => {
+                        // No log, queue or history knows a job of it: the driver went before it was submitted.
+                        Ending::DriverLost
                     }
                     (None, _) => Ending::NodeLost,
                 };

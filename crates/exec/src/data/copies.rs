@@ -68,8 +68,12 @@ fn below_folder(folder: &Path, name: &str, path: &str, only: Option<&str>) -> Re
 /// Compares with the checksums that the catalogue gives, and makes programs executable.
 pub(super) fn check(folder: &Path, cache: &Path, data: &[Data], resolved: &mut Resolved) {
     for (index, entry) in data.iter().enumerate() {
-        let DataSource::Copies(copies) = &entry.source else { continue };
-        let mut problems = verify(folder, cache, copies, &resolved.files[index]);
+        let copies: &[Chosen] = match &entry.source {
+            DataSource::Copies(copies) => copies,
+            DataSource::Files(_) if !entry.sha256.is_empty() => &[],
+            _ => continue,
+        };
+        let mut problems = verify(folder, cache, entry, copies, &resolved.files[index]);
         let programs = copies.iter().any(|copy| matches!(copy, Chosen::File { executable: true, .. }));
         if programs {
             for file in &mut resolved.files[index] {
@@ -80,14 +84,19 @@ pub(super) fn check(folder: &Path, cache: &Path, data: &[Data], resolved: &mut R
     }
 }
 
-fn verify(folder: &Path, cache: &Path, copies: &[Chosen], files: &[DataFile]) -> Vec<DataError> {
-    let mut expected: BTreeMap<&str, (Digest, &Chosen)> = BTreeMap::new();
+fn verify(folder: &Path, cache: &Path, entry: &Data, copies: &[Chosen], files: &[DataFile]) -> Vec<DataError> {
+    let mut expected: BTreeMap<&str, (Digest, &str)> = BTreeMap::new();
+    if let DataSource::Files(places) = &entry.source {
+        for (name, place) in places {
+            expected.extend(entry.sha256.get(name).map(|digest| (name.as_str(), (*digest, place.as_str()))));
+        }
+    }
     for copy in copies {
         match copy {
-            Chosen::File { name, sha256: Some(sha256), .. } => drop(expected.insert(name, (*sha256, copy))),
+            Chosen::File { name, sha256: Some(sha256), .. } => drop(expected.insert(name, (*sha256, copy.place()))),
             Chosen::File { .. } => {}
             Chosen::Folder { sums, .. } => {
-                expected.extend(sums.iter().map(|(name, digest)| (name.as_str(), (*digest, copy))));
+                expected.extend(sums.iter().map(|(name, digest)| (name.as_str(), (*digest, copy.place()))));
             }
         }
     }
@@ -100,11 +109,11 @@ fn verify(folder: &Path, cache: &Path, copies: &[Chosen], files: &[DataFile]) ->
     let work = || {
         loop {
             let number = next.fetch_add(1, Ordering::Relaxed);
-            let Some((file, (expected, copy))) = wanted.get(number) else { return };
+            let Some((file, (expected, place))) = wanted.get(number) else { return };
             let problem = match sum(&folder.join(&file.from), &known) {
                 Ok((found, news)) => {
                     learned.lock().unwrap_or_else(|poison| poison.into_inner()).extend(news);
-                    (found != *expected).then(|| mismatch(folder, copy, file, *expected, found))
+                    (found != *expected).then(|| mismatch(folder, place, file, *expected, found))
                 }
                 Err(cause) => Some(DataError::Unreadable { path: file.from.clone(), within: None, cause }),
             };
@@ -126,8 +135,7 @@ fn verify(folder: &Path, cache: &Path, copies: &[Chosen], files: &[DataFile]) ->
     problems.into_iter().map(|(_, problem)| problem).collect()
 }
 
-fn mismatch(folder: &Path, copy: &Chosen, file: &DataFile, expected: Digest, found: Digest) -> DataError {
-    let place = copy.place();
+fn mismatch(folder: &Path, place: &str, file: &DataFile, expected: Digest, found: Digest) -> DataError {
     let hint = if path_of(place).is_none() && is_url(place) {
         // What was fetched is ours, and useless.
         let _ = fs::remove_file(folder.join(&file.from));

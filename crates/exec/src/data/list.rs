@@ -149,6 +149,11 @@ struct Walk<'a> {
     inside: Vec<(u64, u64)>,
 }
 
+/// Below a folder, what is hidden is no data, and neither is what Python compiled from the modules beside it.
+fn is_left_out(name: &str) -> bool {
+    name.starts_with('.') || name == "__pycache__"
+}
+
 impl Walk<'_> {
     fn visit(&mut self, directory: &str, parts: &[Part]) -> Result<(), DataError> {
         let Some((part, rest)) = parts.split_first() else {
@@ -192,7 +197,7 @@ impl Walk<'_> {
                 }
                 self.inside.push(identity);
                 for entry in self.entries(directory)? {
-                    if entry.name.starts_with('.') {
+                    if is_left_out(&entry.name) {
                         continue;
                     }
                     let path = join(directory, &entry.name);

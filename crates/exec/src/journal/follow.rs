@@ -3,6 +3,7 @@
 //! For progress displays and everything else that looks again and again. It takes no lock, never waits,
 //! and is lenient: a report on a running job must not stop because of a line it does not know.
 
+use super::read::refuse_older;
 use super::{Entry, JournalError, Skipped, failed};
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
@@ -35,6 +36,9 @@ impl Follow {
             // A resume after a power loss cut lines that had been seen here.
             self.offset = 0;
             self.restarted = true;
+        }
+        if self.offset == 0 {
+            refuse_older(&self.path)?;
         }
         let mut entries = Vec::new();
         let mut portion = PORTION as u64;

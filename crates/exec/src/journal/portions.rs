@@ -1,6 +1,7 @@
 //! Reading a long journal leniently with several threads: parsing is most of the work, and lines are
 //! independent. Events arrive in the order of the file, whoever parsed them.
 
+use super::read::refuse_older;
 use super::{Entry, JournalError, Skipped, failed};
 use crossbeam_channel::{bounded, unbounded};
 use std::collections::BTreeMap;
@@ -35,6 +36,7 @@ pub fn read_about(
     mut each: impl FnMut(Entry),
 ) -> Result<Portions, JournalError> {
     let wanted = &wanted;
+    refuse_older(path)?;
     let file = File::open(path).map_err(failed("open", path))?;
     let threads = std::thread::available_parallelism().map_or(1, usize::from).clamp(1, MOST_THREADS);
     // What is read but not parsed, and what is parsed but not taken, is bounded: a journal may exceed the memory.
@@ -144,7 +146,7 @@ mod tests {
             match seq {
                 20_000 => bytes.extend_from_slice(b"no line of a journal\n"),
                 30_000 => {
-                    let event = Event::RunResumed { version: "long".repeat(PORTION) };
+                    let event = Event::RunResumed { version: "long".repeat(PORTION), reopened: Vec::new() };
                     encode(seq, Timestamp(seq), &event, &mut bytes);
                 }
                 _ => encode(seq, Timestamp(seq), &Event::Due { job: JobId(seq as u32) }, &mut bytes),

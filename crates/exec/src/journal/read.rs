@@ -9,7 +9,7 @@ use std::fs::File;
 use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
 use tulpar_core::event::Event;
-use tulpar_core::journal_line::{Line, LineError};
+use tulpar_core::journal_line::{Line, LineError, VERSION};
 use tulpar_core::units::Timestamp;
 
 #[derive(Clone, Debug, PartialEq)]
@@ -52,7 +52,7 @@ impl fmt::Display for Cut {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Skipped {
     pub bad_lines: u64,
-    /// Whole, but written by a newer Tulpar.
+    /// Whole, but written by another version of Tulpar.
     pub unknown: u64,
 }
 
@@ -91,12 +91,24 @@ pub(super) struct Scanned {
     pub skipped: Skipped,
 }
 
+/// Refuses a journal of an earlier version. All lines of a journal have the version of the first.
+pub(super) fn refuse_older(path: &Path) -> Result<(), JournalError> {
+    let file = File::open(path).map_err(failed("open", path))?;
+    let mut first = Vec::new();
+    BufReader::new(file).read_until(b'\n', &mut first).map_err(failed("read", path))?;
+    match Line::parse(first.strip_suffix(b"\n").unwrap_or(&first)) {
+        Ok(line) if line.version < VERSION => Err(JournalError::Older { path: path.to_owned(), version: line.version }),
+        _ => Ok(()),
+    }
+}
+
 pub(super) fn scan(
     file: &File,
     path: &Path,
     strictness: Strictness,
     mut each: impl FnMut(Entry),
 ) -> Result<Scanned, JournalError> {
+    refuse_older(path)?;
     let mut reader = BufReader::with_capacity(1 << 20, file);
     let mut scanned = Scanned { good: 0, next_seq: 1, cut: None, skipped: Skipped::default() };
     let mut bytes = Vec::new();

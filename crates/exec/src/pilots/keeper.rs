@@ -260,7 +260,7 @@ fn give_up(state: &mut State, lease: Duration, watches: Option<&Vec<Watch>>) {
     };
     if since.elapsed() > lease + lease / 4 || (0..state.slots.len()).all(accounted) {
         for attempt in std::mem::take(&mut state.orphans) {
-            state.observe(Observation::Ended(attempt, super::state::ended(Ending::NodeLost)));
+            state.observe(Observation::Ended(attempt, super::state::ended(Ending::DriverLost)));
         }
     }
 }

@@ -10,7 +10,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Instant;
 use tulpar_core::ids::{AttemptId, Digest, NodeId};
-use tulpar_core::job::{Ending, JobSpec, Report, Usage};
+use tulpar_core::job::{Ending, JobSpec, Report};
 use tulpar_core::resources::Capacity;
 use tulpar_launch::pilot::message::{Hello, Message, Stage, Welcome};
 use tulpar_launch::pilot::outbox::Outbox;
@@ -272,7 +272,7 @@ impl State {
                 // Its inputs were to come from a driver that knew where they are.
                 (Some(Placed { spec: None, .. }), Stage::Fetching) => {
                     forget.push(*attempt);
-                    self.end(*attempt, Ending::NodeLost);
+                    self.end(*attempt, Ending::DriverLost);
                 }
                 (Some(_), Stage::Ended) => tell.push(*attempt),
                 (Some(_), Stage::Running) => self.started(*attempt),
@@ -370,17 +370,7 @@ impl State {
 }
 
 pub(super) fn ended(ending: Ending) -> Box<Report> {
-    let now = now();
-    Box::new(Report {
-        ending,
-        started: now,
-        ended: now,
-        usage: Usage::default(),
-        outputs: Vec::new(),
-        stderr_tail: String::new(),
-        script: None,
-        told: None,
-    })
+    Box::new(Report::unstarted(ending, now()))
 }
 
 #[cfg(test)]

@@ -5,12 +5,12 @@ use super::table::Stage;
 use super::tools::{self, Failure};
 use crate::executor::Observation;
 use crate::local::now;
+use crate::slurm::text::lists::write_indices;
+use crate::slurm::text::state::Phase;
+use crate::slurm::text::table::Row;
 use crossbeam_channel::{Receiver, Sender};
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
-use tulpar_core::slurm::lists::write_indices;
-use tulpar_core::slurm::state::Phase;
-use tulpar_core::slurm::table::Row;
 
 /// `squeue` is asked this often at most, and not longer than a tenth of the time.
 pub(crate) const ASK: Duration = Duration::from_secs(1);

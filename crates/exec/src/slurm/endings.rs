@@ -1,8 +1,8 @@
 //! How an attempt ended that left no report: from what Slurm says of its job, and from what `launch` left with.
 
 use crate::local::now;
-use tulpar_core::job::{Ending, Report, Usage};
-use tulpar_core::slurm::state::Over;
+use crate::slurm::text::state::Over;
+use tulpar_core::job::{Ending, Report};
 use tulpar_core::units::Timestamp;
 
 /// What is known of a job that is over without a report.
@@ -59,16 +59,7 @@ pub(crate) fn ending(remains: Remains<'_>) -> (Ending, String) {
 
 pub(crate) fn report(ending: Ending, started: Option<Timestamp>, words: String) -> Box<Report> {
     let ended = now();
-    Box::new(Report {
-        ending,
-        started: started.unwrap_or(ended),
-        ended,
-        usage: Usage::default(),
-        outputs: Vec::new(),
-        stderr_tail: words,
-        script: None,
-        told: None,
-    })
+    Box::new(Report { started: started.unwrap_or(ended), stderr_tail: words, ..Report::unstarted(ending, ended) })
 }
 
 #[cfg(test)]

@@ -10,6 +10,7 @@ use super::table::{Batch, Stage, Task};
 use super::watching::Watching;
 use crate::executor::Observation;
 use crate::remote::Remote;
+use crate::slurm::text::cluster::Cluster;
 use crossbeam_channel::{Receiver, Sender, after, never, select, unbounded};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
@@ -19,7 +20,6 @@ use tulpar_core::ids::AttemptId;
 use tulpar_core::job::{Ending, JobSpec};
 use tulpar_core::resources::{Request, USUAL_GRACE};
 use tulpar_core::site::Queue;
-use tulpar_core::slurm::cluster::Cluster;
 
 /// How often the files of jobs are looked at.
 const LOOK: Duration = Duration::from_millis(100);
@@ -291,6 +291,8 @@ impl Follower {
                     let cancelled = self.task(number, index).and_then(|task| task.cancelled.clone());
                     self.end(number, index, cancelled.unwrap_or_else(|| ending.clone()), words.clone());
                 }
+                // Slurm has nothing of it: nobody waits at the end for it to be gone.
+                self.table.remove(&number);
             }
         }
     }

@@ -8,9 +8,9 @@ use super::table::{Stage, Task};
 use crate::executor::Observation;
 use crate::local::now;
 use crate::remote::{Files, HarvestError};
+use crate::slurm::text::state::Over;
 use std::time::{Duration, Instant};
 use tulpar_core::job::Ending;
-use tulpar_core::slurm::state::Over;
 
 /// For a report to be seen on a file system that is shared, after Slurm said that the job is over.
 const REPORT_WAIT: Duration = Duration::from_secs(10);

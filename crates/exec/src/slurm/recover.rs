@@ -9,12 +9,12 @@ use super::follow::Follower;
 use super::table::{Batch, Stage, Task};
 use crate::executor::Observation;
 use crate::remote::Files;
+use crate::slurm::text::state::Phase;
+use crate::slurm::text::table::Row;
 use std::collections::{BTreeMap, HashMap};
 use std::time::{Duration, Instant};
 use tulpar_core::ids::AttemptId;
 use tulpar_core::job::Ending;
-use tulpar_core::slurm::state::Phase;
-use tulpar_core::slurm::table::Row;
 
 /// How often a batch is looked for whose jobs have told of a start while Slurm does not show it.
 const ROUNDS: u32 = 5;
@@ -43,7 +43,7 @@ impl Follower {
                 // It was never announced, or its batch is over and its end was not written down.
                 None => match self.remote.harvest(*attempt, Files::Shared) {
                     Ok(report) => self.observe(Observation::Ended(*attempt, Box::new(report))),
-                    Err(_) => self.end_unsent(*attempt, Ending::NodeLost),
+                    Err(_) => self.end_unsent(*attempt, Ending::DriverLost),
                 },
             }
         }
@@ -142,7 +142,7 @@ impl Follower {
         self.unconfirmed.remove(&number);
         for index in self.live_of(number) {
             if !self.harvest(number, index) {
-                self.end(number, index, Ending::NodeLost, "it was never submitted, or Slurm has forgotten it".into());
+                self.end(number, index, Ending::DriverLost, "it was never submitted, or Slurm has forgotten it".into());
             }
         }
     }

@@ -10,6 +10,8 @@ use super::{PATIENCE, follow};
 use crate::driver::crash_point;
 use crate::executor::Observation;
 use crate::remote::{Files, Remote};
+use crate::slurm::text::cluster::Cluster;
+use crate::slurm::text::script;
 use crossbeam_channel::{Receiver, Sender};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -17,8 +19,6 @@ use std::time::{Duration, Instant};
 use tulpar_core::ids::AttemptId;
 use tulpar_core::job::JobSpec;
 use tulpar_core::resources::Request;
-use tulpar_core::slurm::cluster::Cluster;
-use tulpar_core::slurm::script;
 
 pub(crate) const AGAIN: Duration = Duration::from_secs(3);
 

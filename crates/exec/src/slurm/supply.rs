@@ -4,14 +4,14 @@ use super::SlurmError;
 use super::follow::lines;
 use super::tools::{self, Failure};
 use crate::pilots::{Listed, PilotJob, Supply, SupplyError};
+use crate::slurm::text::cluster::Cluster;
+use crate::slurm::text::script::{self, ScriptError};
+use crate::slurm::text::table::Row;
 use std::fmt::Write;
 use std::fs;
 use std::path::{Path, PathBuf};
 use tulpar_core::ids::Digest;
 use tulpar_core::site::Queue;
-use tulpar_core::slurm::cluster::Cluster;
-use tulpar_core::slurm::script::{self, ScriptError};
-use tulpar_core::slurm::table::Row;
 
 pub struct SlurmSupply {
     queue: Queue,

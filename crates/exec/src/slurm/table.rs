@@ -4,10 +4,10 @@ use super::endings;
 use super::follow::Follower;
 use crate::executor::Observation;
 use crate::live::LiveReader;
+use crate::slurm::text::state::Over;
 use std::time::Instant;
 use tulpar_core::ids::AttemptId;
 use tulpar_core::job::Ending;
-use tulpar_core::slurm::state::Over;
 use tulpar_core::units::Timestamp;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

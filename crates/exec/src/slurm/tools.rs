@@ -1,11 +1,11 @@
 //! Slurm's commands: how they are started and what their failures mean.
 
 use super::SlurmError;
+use crate::slurm::text::cluster::Cluster;
+use crate::slurm::text::table::{self, Row};
 use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
-use tulpar_core::slurm::cluster::Cluster;
-use tulpar_core::slurm::table::{self, Row};
 
 /// The environment that jobs begin with is that of `sbatch`, and anybody's secrets may be in ours. So it gets what
 /// `launch` would let through to tasks, what its own libraries need, and what says where Slurm is.

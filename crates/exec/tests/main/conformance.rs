@@ -199,7 +199,9 @@ fn outputs_are_there_all_or_none() {
         assert_eq!(report_of(&heard, 1).outputs.len(), 2, "{name}");
         let half = report_of(&heard, 2);
         assert_eq!(half.ending, Ending::Incomplete(vec!["b.txt".into()]), "{name}");
-        assert!(half.outputs.is_empty(), "{name}: half of the outputs were committed");
+        // Its files come back without a declared output: a mended declaration may accept them.
+        let made: Vec<(u32, &str)> = half.outputs.iter().map(|file| (file.output, file.path.as_str())).collect();
+        assert_eq!(made, [(tulpar_core::accept::UNDECLARED, "a.txt")], "{name}");
         executor.shutdown();
     });
 }
@@ -232,7 +234,7 @@ fn what_an_earlier_driver_left_is_accounted_for() {
         let attempt = AttemptId { job: JobId(7), n: 3 };
         executor.reconcile(&[attempt]);
         let heard = hear(&observations, 1);
-        assert_eq!(report_of(&heard, 7).ending, Ending::NodeLost, "{name}");
+        assert_eq!(report_of(&heard, 7).ending, Ending::DriverLost, "{name}");
         executor.shutdown();
     });
 }
@@ -242,10 +244,12 @@ fn a_thousand_attempts_at_once_all_end() {
     on_every_place(|name, mut executor, observations| {
         executor.submit((0..1000).map(|job| spec(job, "true")).collect());
         let heard = hear(&observations, 1000);
-        let good = heard
-            .iter()
-            .filter(|observation| matches!(observation, Observation::Ended(_, report) if report.ending.is_success()));
-        assert_eq!(good.count(), 1000, "{name}");
+        let reports = heard.iter().filter_map(|observation| match observation {
+            Observation::Ended(attempt, report) => Some((attempt, report)),
+            _ => None,
+        });
+        let (good, bad): (Vec<_>, Vec<_>) = reports.partition(|(_, report)| report.ending.is_success());
+        assert_eq!((good.len(), bad), (1000, Vec::new()), "{name}");
         executor.shutdown();
     });
 }

@@ -9,7 +9,8 @@ use std::time::{Duration, SystemTime};
 use tempfile::TempDir;
 use tulpar_core::ids::Digest;
 use tulpar_core::workflow::{Data, DataSource, Span};
-use tulpar_exec::data::{Progress, Resolved, Stamp, StatCache, resolve};
+use tulpar_exec::data::{How, Progress, Resolved, Stamp, StatCache, resolve, resolve_with};
+use tulpar_transfer::{ServeOptions, Server};
 
 /// A folder with these files; each holds its own name. They were written long ago.
 fn folder(files: &[&str]) -> TempDir {
@@ -27,7 +28,7 @@ fn write(folder: &Path, file: &str, content: &str) {
 }
 
 fn entry(name: &str, source: DataSource) -> Data {
-    Data { name: name.into(), source, span: Span::default() }
+    Data { name: name.into(), source, sha256: Default::default(), span: Span::default() }
 }
 
 fn look(folder: &TempDir, entries: &[Data]) -> Resolved {
@@ -271,30 +272,154 @@ fn progress_ends_with_every_file_counted() {
     assert_eq!(said.last(), Some(&Progress { files: 1000, of_files: 1000, bytes: 4890 }));
 }
 
+fn curl_is_here() -> bool {
+    std::process::Command::new("curl").arg("--version").output().is_ok()
+}
+
 #[test]
-fn a_url_is_fetched_once() {
-    let server = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
-    let url = format!("http://{}/data/labels.csv?x=1", server.local_addr().unwrap());
-    let served = std::thread::spawn(move || {
-        let (mut stream, _) = server.accept().unwrap();
-        let mut request = [0; 1024];
-        let length = stream.read(&mut request).unwrap();
-        stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 4\r\nConnection: close\r\n\r\na,b\n").unwrap();
-        String::from_utf8_lossy(&request[..length]).lines().next().unwrap().to_owned()
-    });
-    let folder = folder(&[]);
-    let entries = [entry("labels", DataSource::Url(url))];
-    let first = look(&folder, &entries);
-    if first.problems.iter().any(|problem| problem.error.to_string().contains("there is no `curl` here")) {
+fn a_file_behind_a_url_follows_its_server_and_its_copy_serves_while_the_server_is_away() {
+    if !curl_is_here() {
         return;
     }
+    let shelf = folder(&[]);
+    std::fs::write(shelf.path().join("labels.csv"), "a,b\n").unwrap();
+    let server = Server::start(ServeOptions::new(shelf.path())).unwrap();
+    let entries = [entry("labels", DataSource::Url(format!("http://{}/labels.csv?x=1", server.address())))];
+    let folder = folder(&[]);
+    let first = look(&folder, &entries);
     assert!(first.problems.is_empty(), "{:?}", first.problems);
-    assert_eq!(served.join().unwrap(), "GET /data/labels.csv?x=1 HTTP/1.1");
+    assert_eq!(first.fetched[0].1, How::Fetched);
     let file = &first.files[0][0];
     assert_eq!((file.path.as_str(), file.size, file.digest), ("labels/labels.csv", 4, Digest::of(b"a,b\n")));
     assert!(file.from.starts_with(".tulpar/cache/downloads/"));
-    // The server is gone: the second look cannot have asked it.
-    assert_eq!(look(&folder, &entries).files, first.files);
+    let again = look(&folder, &entries);
+    assert!(matches!(again.fetched[0].1, How::Unchanged { .. }), "{:?}", again.fetched);
+    assert_eq!(again.files, first.files);
+
+    std::fs::write(shelf.path().join("labels.csv"), "a,b,c\n").unwrap();
+    let changed = look(&folder, &entries);
+    assert!(matches!(changed.fetched[0].1, How::Changed { .. }), "{:?}", changed.fetched);
+    assert_eq!(changed.files[0][0].digest, Digest::of(b"a,b,c\n"));
+    // A run that began before still finds what it began with.
+    assert_eq!(std::fs::read(folder.path().join(&file.from)).unwrap(), b"a,b\n");
+
+    server.stop();
+    let away = look(&folder, &entries);
+    assert!(matches!(away.fetched[0].1, How::Unreachable { .. }), "{:?}", away.fetched);
+    assert_eq!(away.files, changed.files);
+}
+
+#[test]
+fn a_server_that_tells_no_version_is_asked_for_the_content_each_time() {
+    if !curl_is_here() {
+        return;
+    }
+    let server = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}/data/labels.csv", server.local_addr().unwrap());
+    let served = std::thread::spawn(move || {
+        for content in ["one", "one", "two"] {
+            let (mut stream, _) = server.accept().unwrap();
+            let mut request = [0; 1024];
+            let length = stream.read(&mut request).unwrap();
+            assert!(request[..length].starts_with(b"GET /data/labels.csv HTTP/1.1"));
+            write!(stream, "HTTP/1.1 200 OK\r\nContent-Length: 3\r\nConnection: close\r\n\r\n{content}").unwrap();
+        }
+    });
+    let folder = folder(&[]);
+    let entries = [entry("labels", DataSource::Url(url))];
+    let looks: Vec<Resolved> = (0..3).map(|_| look(&folder, &entries)).collect();
+    served.join().unwrap();
+    assert_eq!(looks[0].fetched[0].1, How::Fetched);
+    assert!(matches!(looks[1].fetched[0].1, How::Unchanged { .. }));
+    assert!(matches!(looks[2].fetched[0].1, How::Changed { .. }));
+    assert_eq!(looks[2].files[0][0].digest, Digest::of(b"two"));
+}
+
+#[test]
+fn a_server_that_tells_times_is_believed_only_where_a_write_must_have_changed_them() {
+    if !curl_is_here() {
+        return;
+    }
+    let server = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}/a", server.local_addr().unwrap());
+    // The minute and second of the write and of the answer, and the content.
+    let answers = [
+        ("GET", "00:10", "00:11", "one"),
+        ("GET", "00:10", "00:11", "two"),
+        ("GET", "00:10", "01:10", "two"),
+        ("HEAD", "00:10", "02:00", "two"),
+        ("HEAD", "00:09", "02:10", "old"),
+        ("GET", "00:09", "02:10", "old"),
+        ("HEAD", "00:09", "03:00", "longer"),
+        ("GET", "00:09", "03:00", "longer"),
+        // Without the cache nobody asks whether it changed.
+        ("GET", "00:09", "03:00", "LONGER"),
+    ];
+    let served = std::thread::spawn(move || {
+        for (method, written, answered, content) in answers {
+            let (mut stream, _) = server.accept().unwrap();
+            let mut request = [0; 1024];
+            let length = stream.read(&mut request).unwrap();
+            let request = String::from_utf8_lossy(&request[..length]).into_owned();
+            assert!(request.starts_with(&format!("{method} /a HTTP/1.1")) && !request.contains("If-"), "{request}");
+            let day = "Thu, 19 Nov 2026 03";
+            let length = content.len();
+            let content = if method == "HEAD" { "" } else { content };
+            write!(
+                stream,
+                "HTTP/1.1 200 OK\r\nDate: {day}:{answered} GMT\r\nLast-Modified: {day}:{written} GMT\r\nContent-Length: {length}\r\nConnection: close\r\n\r\n{content}"
+            )
+            .unwrap();
+        }
+    });
+    let folder = folder(&[]);
+    let entries = [entry("a", DataSource::Url(url))];
+    let found = |anew: bool| {
+        let cache = folder.path().join(".tulpar/cache");
+        let looked = resolve_with(folder.path(), &cache, &entries, anew, &|_| {});
+        (looked.fetched[0].1.clone(), looked.files[0][0].digest)
+    };
+    for (content, changed) in
+        [("one", true), ("two", true), ("two", false), ("two", false), ("old", true), ("longer", true)]
+    {
+        let (how, digest) = found(false);
+        assert_eq!(digest, Digest::of(content.as_bytes()));
+        assert_eq!(matches!(how, How::Unchanged { .. }), !changed, "{how:?}");
+    }
+    assert_eq!(found(true).1, Digest::of(b"LONGER"));
+    served.join().unwrap();
+}
+
+#[test]
+fn a_strong_tag_is_believed_and_a_weak_one_is_not() {
+    if !curl_is_here() {
+        return;
+    }
+    let server = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}/a", server.local_addr().unwrap());
+    let answers = [("\"x\"", "", "one"), ("W/\"y\"", "If-None-Match: \"x\"", "two"), ("\"z\"", "", "six")];
+    let served = std::thread::spawn(move || {
+        let answer = |head: &str, wanted: &str, content: &str| {
+            let (mut stream, _) = server.accept().unwrap();
+            let mut request = [0; 1024];
+            let length = stream.read(&mut request).unwrap();
+            let request = String::from_utf8_lossy(&request[..length]).into_owned();
+            assert_eq!(request.lines().find(|line| line.starts_with("If-")).unwrap_or_default(), wanted);
+            let length = content.len();
+            write!(stream, "HTTP/1.1 {head}\r\nContent-Length: {length}\r\nConnection: close\r\n\r\n{content}")
+                .unwrap();
+        };
+        for (tag, wanted, content) in answers {
+            answer(&format!("200 OK\r\nETag: {tag}"), wanted, content);
+        }
+        answer("304 Not Modified\r\nETag: \"z\"", "If-None-Match: \"z\"", "");
+    });
+    let folder = folder(&[]);
+    let entries = [entry("a", DataSource::Url(url))];
+    for content in ["one", "two", "six", "six"] {
+        assert_eq!(look(&folder, &entries).files[0][0].digest, Digest::of(content.as_bytes()));
+    }
+    served.join().unwrap();
 }
 
 #[test]

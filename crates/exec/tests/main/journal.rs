@@ -11,7 +11,7 @@ use tulpar_core::event::Event;
 use tulpar_core::ids::JobId;
 use tulpar_core::journal_line::KINDS;
 use tulpar_core::units::Timestamp;
-use tulpar_exec::journal::{Follow, Journal, JournalError, Strictness, read};
+use tulpar_exec::journal::{Follow, Journal, JournalError, Strictness, read, read_in_portions};
 
 /// A journal of the literal batches, the offsets at which batches end, and all events in order.
 fn written() -> (TempDir, PathBuf, Vec<u64>, Vec<Event>) {
@@ -44,8 +44,8 @@ fn what_was_appended_is_read_back_in_order() {
 }
 
 #[test]
-fn the_frozen_journal_of_version_1_means_what_it_meant() {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("testdata/journals/v1.jsonl");
+fn the_frozen_journal_of_version_2_means_what_it_meant() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("testdata/journals/v2.jsonl");
     let literal: Vec<Event> = batches().into_iter().flat_map(|(_, batch)| batch).collect();
     assert_eq!(events_of(&path), literal);
     let kinds: BTreeSet<&str> = literal.iter().map(Event::kind).collect();
@@ -58,7 +58,7 @@ fn a_resumed_journal_goes_on_with_the_next_number() {
     let (mut journal, recovered) = Journal::open_for_resume(&path).unwrap();
     assert_eq!(recovered.events.len(), events.len());
     assert_eq!(recovered.cut, None);
-    let more = Event::RunResumed { version: "0.2.0".into() };
+    let more = Event::RunResumed { version: "0.2.0".into(), reopened: Vec::new() };
     journal.append(Timestamp(9), std::slice::from_ref(&more)).unwrap();
     events.push(more);
     assert_eq!(events_of(&path), events);
@@ -134,7 +134,7 @@ fn a_cut_tail_is_said_in_words() {
             cut.bytes, cut.line, cut.offset, cut.last_seq
         )
     );
-    assert_eq!((cut.line, cut.last_seq), (53, 52));
+    assert_eq!((cut.line, cut.last_seq), (55, 54));
 }
 
 #[test]
@@ -150,7 +150,7 @@ fn a_damaged_line_in_the_middle_refuses_and_says_where_and_what_to_do() {
     assert!(message.contains(&format!("`truncate -s {second_line} {place}`")), "{message}");
     // A report still shows the rest.
     let reading = read(&path, Strictness::Lenient).unwrap();
-    assert_eq!((reading.entries.len(), reading.skipped.bad_lines), (52, 1));
+    assert_eq!((reading.entries.len(), reading.skipped.bad_lines), (54, 1));
 }
 
 #[test]
@@ -172,12 +172,38 @@ fn a_missing_or_repeated_line_in_the_middle_refuses() {
 fn a_line_of_a_newer_tulpar_refuses_strictly_and_is_counted_leniently() {
     let (_folder, path, _, events) = written();
     let mut text = fs::read_to_string(&path).unwrap();
-    let body = format!("{{\"seq\":{},\"at\":5,\"v\":1,\"kind\":\"teleported\",\"data\":{{}}", events.len() + 1);
+    let body = format!("{{\"seq\":{},\"at\":5,\"v\":2,\"kind\":\"teleported\",\"data\":{{}}", events.len() + 1);
     text += &format!("{body},\"crc\":\"{:08x}\"}}\n", crc32fast::hash(body.as_bytes()));
     fs::write(&path, text).unwrap();
     let message = read(&path, Strictness::Strict).unwrap_err().to_string();
-    assert!(message.contains("line 54: written by a newer Tulpar: the event kind `teleported`"), "{message}");
+    assert!(message.contains("line 56: written by a newer Tulpar: the event kind `teleported`"), "{message}");
     assert_eq!(read(&path, Strictness::Lenient).unwrap().skipped.unknown, 1);
+}
+
+#[test]
+fn a_journal_of_an_earlier_version_is_refused_by_every_reader() {
+    let (_folder, path, ..) = written();
+    let text = fs::read_to_string(&path).unwrap();
+    let older = |line: &str| {
+        let body = line.rsplit_once(",\"crc\"").unwrap().0.replacen("\"v\":2", "\"v\":1", 1);
+        format!("{body},\"crc\":\"{:08x}\"}}\n", crc32fast::hash(body.as_bytes()))
+    };
+    fs::write(&path, text.lines().map(older).collect::<String>()).unwrap();
+    let message = format!(
+        "{} was written by an earlier Tulpar: its events have version 1, and this Tulpar reads version 2 only. Start a \
+         new run with `tulpar run`, or go on with this run with the Tulpar that started it",
+        path.display()
+    );
+    let errors = [
+        Journal::open_for_resume(&path).unwrap_err(),
+        read(&path, Strictness::Strict).unwrap_err(),
+        read(&path, Strictness::Lenient).unwrap_err(),
+        read_in_portions(&path, |_| {}).unwrap_err(),
+        Follow::new(&path, 0).poll().unwrap_err(),
+    ];
+    for error in errors {
+        assert_eq!(error.to_string(), message);
+    }
 }
 
 #[test]
@@ -195,7 +221,7 @@ fn a_follower_sees_each_event_once_and_never_half_a_line() {
     }
     assert_eq!(seen, events);
     let mut second = Follow::new(&growing, ends[3]);
-    assert_eq!(second.poll().unwrap().len(), 38);
+    assert_eq!(second.poll().unwrap().len(), 41);
     assert_eq!(second.poll().unwrap().len(), 0);
     fs::write(&growing, &bytes[..ends[1] as usize]).unwrap();
     assert_eq!(second.poll().unwrap().len(), 7);

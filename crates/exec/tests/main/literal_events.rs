@@ -4,7 +4,8 @@
 use std::time::Duration;
 use tulpar_core::engine::{Mode, Order, Packing};
 use tulpar_core::event::{
-    Added, Because, Blame, Change, Curtailment, Event, KeyPart, Outcome, Placement, Reason, Share, Stopping, Way,
+    Added, Because, Blame, Change, Consequence, Curtailment, Event, KeyPart, Outcome, Placement, Reason, Share,
+    Stopping, Way,
 };
 use tulpar_core::ids::{AttemptId, Digest, JobId, NodeId, SetId};
 use tulpar_core::job::{Ending, OutputFile, Report, Usage};
@@ -23,6 +24,8 @@ pub(crate) fn batches() -> Vec<(Timestamp, Vec<Event>)> {
                     version: "0.1.0".into(),
                     plan: Digest([0xab; 32]),
                     seed: 42,
+                    provenance: Box::default(),
+                    simulated: false,
                 },
                 Event::Missed { job: JobId(0), key: Some(Digest([1; 32])), reason: Reason::New },
                 Event::Missed { job: JobId(1), key: None, reason: Reason::CacheOff },
@@ -44,6 +47,7 @@ pub(crate) fn batches() -> Vec<(Timestamp, Vec<Event>)> {
                     run: "galaxy-0".into(),
                     outputs: vec![output("clean/1.npy", 7, false), output("tool", 9, true)],
                     told: None,
+                    accepted: None,
                 },
             ],
         ),
@@ -91,36 +95,46 @@ pub(crate) fn batches() -> Vec<(Timestamp, Vec<Event>)> {
         (
             second(2),
             vec![
-                ended(0, 1, Ending::Exit(0), vec![output("model.bin", 11, false)], ""),
-                ended(1, 1, Ending::Memory, vec![], "Killed"),
-                Event::Retrying {
-                    job: JobId(1),
-                    until: second(4),
-                    request: Request { memory: Bytes(32_000_000_000), ..Request::default() },
-                },
+                ended((0, 1), Ending::Exit(0), vec![output("model.bin", 11, false)], "", Consequence::Done),
+                ended(
+                    (1, 1),
+                    Ending::Memory,
+                    vec![],
+                    "Killed",
+                    Consequence::Retry {
+                        until: second(4),
+                        request: Some(Box::new(Request { memory: Bytes(32_000_000_000), ..Request::default() })),
+                    },
+                ),
             ],
         ),
-        (second(3), vec![Event::RunResumed { version: "0.1.0".into() }]),
+        (second(3), vec![Event::RunResumed { version: "0.1.0".into(), reopened: Vec::new() }]),
         (
             second(4),
             vec![
                 Event::Due { job: JobId(1) },
-                ended(1, 2, Ending::Exit(1), vec![], "Traceback"),
-                ended(1, 3, Ending::Signal(11), vec![], ""),
-                ended(1, 4, Ending::Walltime, vec![], ""),
-                ended(1, 5, Ending::Checkpointed, vec![], ""),
-                ended(1, 6, Ending::Preempted, vec![], ""),
-                ended(1, 7, Ending::NodeLost, vec![], ""),
-                ended(1, 8, Ending::Cancelled, vec![], ""),
-                ended(1, 9, Ending::Incomplete(vec!["model.bin".into()]), vec![], ""),
-                ended(1, 10, Ending::Refused("no such program: galaxy".into()), vec![], ""),
-                Event::Failed { job: JobId(1), blame: Blame::Task },
+                ended((1, 2), Ending::Exit(1), vec![], "Traceback", again()),
+                ended((1, 3), Ending::Signal(11), vec![], "", again()),
+                ended((1, 4), Ending::Walltime, vec![], "", again()),
+                ended((1, 5), Ending::Checkpointed, vec![], "", again()),
+                ended((1, 6), Ending::Preempted, vec![], "", again()),
+                ended((1, 7), Ending::NodeLost, vec![], "", again()),
+                ended((9, 1), Ending::Cancelled, vec![], "", Consequence::Cancelled),
+                ended((1, 9), Ending::Incomplete(vec!["model.bin".into()]), vec![], "", again()),
+                ended(
+                    (1, 10),
+                    Ending::Refused("no such program: galaxy".into()),
+                    vec![],
+                    "",
+                    Consequence::Failed { blame: Blame::Task },
+                ),
+                Event::Failed { job: JobId(4), blame: Blame::TooMuch },
                 Event::Failed { job: JobId(2), blame: Blame::Resources },
                 Event::Failed { job: JobId(3), blame: Blame::Site },
                 Event::Skipped { job: JobId(6), because: Because::Upstream(JobId(1)) },
                 Event::Skipped { job: JobId(7), because: Because::Condition },
                 Event::Skipped { job: JobId(8), because: Because::NotWanted },
-                Event::Cancelled { job: JobId(9) },
+                Event::Cancelled { job: JobId(10) },
                 Event::Grafted { set: SetId(2), tasks: 3 },
                 Event::Grafted { set: SetId(3), tasks: 1 },
             ],
@@ -166,13 +180,21 @@ pub(crate) fn batches() -> Vec<(Timestamp, Vec<Event>)> {
             vec![
                 Event::Reported { job: JobId(11), step: 3, value: 0.25 },
                 Event::Curtailed { attempt: attempt(11, 1), how: Curtailment::Pause },
-                Event::Paused { job: JobId(11) },
+                ended((11, 1), Ending::Preempted, vec![], "", Consequence::Paused),
                 Event::Continued { job: JobId(11) },
+                ended((11, 2), Ending::Cancelled, vec![], "", Consequence::Pruned),
                 Event::Skipped { job: JobId(11), because: Because::Pruned },
                 Event::Skipped { job: JobId(12), because: Because::Spent },
             ],
         ),
         (second(10), vec![Event::Added { set: SetId(2), part: 0, added: Box::new(added()) }]),
+        (
+            second(11),
+            vec![
+                Event::HeldBack { job: JobId(13), by: JobId(14), until: Some(second(12)) },
+                Event::RunResumed { version: "0.1.0".into(), reopened: vec![JobId(1), JobId(6)] },
+            ],
+        ),
     ]
 }
 
@@ -198,9 +220,21 @@ fn output(path: &str, size: u64, executable: bool) -> OutputFile {
     OutputFile { output: 0, path: path.into(), size, digest: Digest([0xcd; 32]), executable }
 }
 
-fn ended(job: u32, n: u32, ending: Ending, outputs: Vec<OutputFile>, stderr_tail: &str) -> Event {
+/// Another attempt, at once and asking for the same.
+fn again() -> Consequence {
+    Consequence::Retry { until: Timestamp(1_731_700_004_000_000), request: None }
+}
+
+fn ended(
+    (job, n): (u32, u32),
+    ending: Ending,
+    outputs: Vec<OutputFile>,
+    stderr_tail: &str,
+    then: Consequence,
+) -> Event {
     Event::Ended {
         attempt: attempt(job, n),
+        then,
         report: Box::new(Report {
             ending,
             started: Timestamp(1_731_700_001_000_000),
@@ -227,6 +261,7 @@ fn ended(job: u32, n: u32, ending: Ending, outputs: Vec<OutputFile>, stderr_tail
             stderr_tail: stderr_tail.into(),
             script: None,
             told: None,
+            left_out: Vec::new(),
         }),
     }
 }

@@ -9,7 +9,7 @@ use tulpar_core::event::Publication;
 use tulpar_core::ids::{Digest, JobId};
 use tulpar_core::job::OutputFile;
 use tulpar_exec::cache::object_path;
-use tulpar_exec::publish::{Publisher, Results, Shown};
+use tulpar_exec::publish::{Finished, Publisher, Results, Shown};
 
 struct Fixture {
     _folder: TempDir,
@@ -38,10 +38,17 @@ impl Fixture {
 
     /// Shows as a new process would.
     fn show(&self, outputs: &[OutputFile]) -> Shown {
-        let mut results = Results::open(&self.results, &self.cache, &self.known);
+        let mut results = Results::open(&self.results, &self.cache, &self.known, "flow");
         let shown = results.show(outputs);
         results.settle();
         shown
+    }
+
+    /// A run of a workflow from its beginning to its end.
+    fn run(&self, run: &str, outputs: &[OutputFile], whole: bool) -> Finished {
+        let mut publisher = Publisher::start(&self.results, &self.cache, &self.known, run).unwrap();
+        publisher.publish(publication(outputs.into(), vec![]));
+        publisher.finish(whole)
     }
 
     fn read(&self, path: &str) -> String {
@@ -189,7 +196,7 @@ fn the_publisher_shows_everything_before_it_finishes_and_hides_temporary_outputs
     let at = Fixture::new();
     fs::create_dir_all(&at.results).unwrap();
     fs::write(at.results.join("taken"), "mine").unwrap();
-    let mut publisher = Publisher::start(&at.results, &at.cache, &at.known).unwrap();
+    let mut publisher = Publisher::start(&at.results, &at.cache, &at.known, "flow-1").unwrap();
     for n in 0..500 {
         let mut scratch = at.output(&format!("scratch/{n}"), "s");
         scratch.output = 1;
@@ -198,8 +205,8 @@ fn the_publisher_shows_everything_before_it_finishes_and_hides_temporary_outputs
     }
     let outputs: Arc<[OutputFile]> = [at.output("taken", "theirs")].into();
     publisher.publish(publication(outputs, vec![]));
-    let told = publisher.finish();
-    assert_eq!(told.len(), 1);
+    let finished = publisher.finish(true);
+    assert_eq!((finished.shown, finished.missing.len(), finished.removed), (500, 1, 0));
     assert_eq!(fs::read_dir(at.results.join("out")).unwrap().count(), 500);
     assert!(!at.results.join("scratch").exists());
     assert_eq!(at.read("out/499"), "499");
@@ -217,4 +224,77 @@ fn publication(outputs: Arc<[OutputFile]>, temporary: Vec<u32>) -> Publication {
         below: None,
         members: Vec::new(),
     }
+}
+
+#[test]
+fn a_whole_run_takes_what_only_earlier_runs_of_its_workflow_made_and_others_do_not() {
+    let at = Fixture::new();
+    at.run("a-1", &[at.output("x", "1"), at.output("d/y", "1"), at.output("z", "1")], true);
+    at.run("b-1", &[at.output("d/b", "b")], true);
+    let part = at.run("a-2", &[at.output("x", "2")], false);
+    assert_eq!((part.shown, part.removed, part.earlier), (1, 0, 2));
+    fs::remove_file(at.results.join("z")).unwrap();
+    fs::write(at.results.join("z"), "by hand").unwrap();
+    let whole = at.run("a-3", &[at.output("x", "2")], true);
+    assert_eq!((whole.shown, whole.removed, whole.earlier), (1, 1, 0));
+    assert_eq!(whole.changed, [at.results.join("z")]);
+    assert!(!at.results.join("d/y").exists());
+    assert_eq!((at.read("d/b"), at.read("z")), ("b".into(), "by hand".into()));
+    // It is the person's now, and not named again.
+    assert!(at.run("a-4", &[at.output("x", "2")], true).changed.is_empty());
+    let taken = at.run("b-2", &[at.output("x", "b")], true).taken;
+    assert_eq!(taken, [(at.results.join("x"), "a".to_owned())]);
+    assert!(!at.results.join("d").exists());
+}
+
+#[test]
+fn of_two_runs_at_once_the_one_that_ends_last_is_shown() {
+    let at = Fixture::new();
+    let start = |run| Publisher::start(&at.results, &at.cache, &at.known, run).unwrap();
+    let (mut first, mut second) = (start("a-1"), start("a-2"));
+    let show =
+        |publisher: &mut Publisher, outputs: &[OutputFile]| publisher.publish(publication(outputs.into(), vec![]));
+    show(&mut first, &[at.output("x", "1"), at.output("only-1", "1")]);
+    show(&mut second, &[at.output("x", "2"), at.output("only-2", "2")]);
+    assert!(second.finish(true).is_whole());
+    assert!(first.finish(true).is_whole());
+    let names = || {
+        let mut names: Vec<_> = fs::read_dir(&at.results).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+        names.sort();
+        names
+    };
+    assert_eq!((names(), at.read("x")), (vec!["only-1".into(), "x".into()], "1".into()));
+}
+
+#[test]
+fn results_of_an_inner_workflow_stay_as_long_as_its_task_is_done() {
+    let at = Fixture::new();
+    at.run("outer-1/sub/prepare.1", &[at.output("inner", "i")], true);
+    let outer = |run: &str, task: &str| {
+        let mut publisher = Publisher::start(&at.results, &at.cache, &at.known, run).unwrap();
+        let outputs = [at.output("outer", "o")];
+        publisher.publish(Publication { name: task.into(), ..publication(outputs.into(), vec![]) });
+        publisher.finish(true).removed
+    };
+    assert_eq!(outer("outer-2", "prepare"), 0);
+    assert_eq!(at.read("inner"), "i");
+    assert_eq!(outer("outer-3", "other"), 1);
+}
+
+#[test]
+fn a_result_that_cannot_appear_leaves_nothing_half_made() {
+    let at = Fixture::new();
+    let Some(other) = other_file_system(&at.results.parent().unwrap().to_owned()) else {
+        return;
+    };
+    let elsewhere = TempDir::new_in(other).unwrap();
+    symlink(elsewhere.path(), &at.results).unwrap();
+    fs::write(elsewhere.path().join("d"), "in the way").unwrap();
+    fs::create_dir(elsewhere.path().join(".incoming")).unwrap();
+    fs::write(elsewhere.path().join(".incoming/4194305-1"), "of a driver that was killed").unwrap();
+    let finished = at.run("a-1", &[at.output("d/x", "1"), at.output("y", "1")], true);
+    assert_eq!((finished.shown, finished.missing.len()), (1, 1));
+    let mut names: Vec<_> = fs::read_dir(&at.results).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    names.sort();
+    assert_eq!(names, ["d", "y"]);
 }

@@ -28,6 +28,7 @@ fn came_back(bytes: &[u8]) -> (tempfile::TempDir, Remote) {
         stderr_tail: String::new(),
         script: None,
         told: None,
+        left_out: Vec::new(),
     };
     fs::create_dir_all(out.join(parcel::OBJECTS)).unwrap();
     fs::write(out.join(parcel::OBJECTS).join(digest.hex()), bytes).unwrap();

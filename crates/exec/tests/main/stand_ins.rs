@@ -73,6 +73,7 @@ fn good() -> Report {
         stderr_tail: String::new(),
         script: None,
         told: None,
+        left_out: Vec::new(),
     }
 }
 
@@ -312,6 +313,24 @@ say "012 (007.000.000) $at Job was held.
 }
 
 #[test]
+fn who_removed_a_job_is_not_forgotten() {
+    let submit = r#"submitted 007.000.000 1.1
+say "009 (007.000.000) $at Job was aborted.
+	via condor_rm (by user admin): it hammers the file server"
+echo '7.0 - 7.0'"#;
+    let commands = [("condor_submit", submit), ("condor_q", ":"), ("condor_rm", ":")];
+    let Some(stage) = stage("who_removed_a_job_is_not_forgotten", &commands) else { return };
+    let (mut executor, observations) = stage.condor();
+    executor.submit(vec![spec(1, "true")]);
+    let heard = hear(&observations, 1);
+    let report = report_of(&heard, 1);
+    assert_eq!(report.ending, Ending::Cancelled);
+    let words = "removed from HTCondor's queue: via condor_rm (by user admin): it hammers the file server";
+    assert_eq!(report.stderr_tail, words);
+    executor.shutdown();
+}
+
+#[test]
 fn the_history_says_how_jobs_ended_that_log_and_queue_have_lost() {
     let history = r#"
 echo '[{"TulparAttempt": "1.1", "JobStatus": 4, "ExitCode": 3}, {"TulparAttempt": "2.1", "JobStatus": 3}]'"#;
@@ -324,7 +343,7 @@ echo '[{"TulparAttempt": "1.1", "JobStatus": 4, "ExitCode": 3}, {"TulparAttempt"
     let Ending::Refused(why) = report_of(&heard, 1).ending else { panic!("{heard:?}") };
     assert!(why.starts_with("the job could not be run there"), "{why}");
     assert_eq!(report_of(&heard, 2).ending, Ending::Cancelled);
-    assert_eq!(report_of(&heard, 3).ending, Ending::NodeLost);
+    assert_eq!(report_of(&heard, 3).ending, Ending::DriverLost);
     executor.shutdown();
 }
 

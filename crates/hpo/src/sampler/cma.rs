@@ -103,7 +103,7 @@ impl Cma {
     }
 
     pub(crate) fn ended(&mut self, _space: &Space, history: &History, trial: &Trial) {
-        if trial.state == State::Failed {
+        if !trial.state.is_informative() {
             return;
         }
         self.seen += 1;

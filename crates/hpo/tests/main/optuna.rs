@@ -264,7 +264,7 @@ fn optuna_loads_the_same_trials_continues_the_study_and_we_read_what_it_added() 
             State::Running | State::Paused => "RUNNING",
             State::Complete => "COMPLETE",
             State::Pruned => "PRUNED",
-            State::Failed => "FAIL",
+            State::Failed | State::Simulated => "FAIL",
         };
         assert_eq!(listed["number"], trial.number);
         assert_eq!(listed["state"], state);

@@ -37,6 +37,13 @@ impl Services {
     }
 }
 
+/// Whether the service behind a client on the `PATH` answers now, else what it said.
+pub fn answers(client: &str) -> Result<(), String> {
+    let words =
+        std::env::vars_os().filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)));
+    ask(Path::new(client), &words.collect())
+}
+
 fn ask(client: &Path, variables: &Variables) -> Result<(), String> {
     let child = Command::new(client)
         .args(["version", "--format", "{{.Server.Version}}"])

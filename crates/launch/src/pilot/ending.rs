@@ -9,7 +9,7 @@ use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 use tulpar_core::ids::{AttemptId, Digest};
-use tulpar_core::job::{Ending, IoRecord, Report, Usage};
+use tulpar_core::job::{Ending, IoRecord, Report};
 
 /// Streams and outputs up to here go with the report.
 const SMALL: u64 = 64 << 10;
@@ -185,15 +185,5 @@ pub fn lay_checkpoint(job: &Path, files: &[Saved], from: impl Fn(&Digest) -> Pat
 }
 
 pub(super) fn unstarted(ending: Ending) -> Report {
-    let now = prepare::now();
-    Report {
-        ending,
-        started: now,
-        ended: now,
-        usage: Usage::default(),
-        outputs: Vec::new(),
-        stderr_tail: String::new(),
-        script: None,
-        told: None,
-    }
+    Report::unstarted(ending, prepare::now())
 }

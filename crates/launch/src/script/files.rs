@@ -217,7 +217,7 @@ impl Files {
     ) {
         if files > 0 {
             let wall_us = begun.clock.elapsed().as_micros() as u64;
-            let started = Some(begun.at);
+            let started = begun.at;
             let to = without_login(&to);
             self.done.push(TransferReport { what, files, bytes, wall_us, retries, started, from, to });
         }

@@ -50,6 +50,7 @@ impl Running {
         options.keep_sandboxes = self.told.keep.into();
         options.secrets = Box::new(move |name| secrets(name));
         options.inside = true;
+        options.link_large = self.told.link_large;
         options.node_folders = self.told.node.iter().map(|node| (self.told.spec.node.clone(), node.clone())).collect();
         options.recordings = (self.capture.iter().flatten().next()).map(|recording| recording.folder().to_owned());
         let launcher = Launcher::start(folders, options, move |notice| drop(say.send(notice)))
@@ -74,9 +75,17 @@ impl Running {
         inner.launcher.launch(vec![Box::new(spec)]);
         let (_, report) = inner.next()?;
         // What the command itself used, without the files that were moved before and after it.
-        let Report { ending, outputs, started, ended, usage, told, .. } = *report;
+        let Report { ending, outputs, started, ended, usage, told, left_out, .. } = *report;
         self.said = told;
-        let member = MemberReport { name: name.clone(), ending: ending.clone(), started, ended, usage, earlier: false };
+        let member = MemberReport {
+            name: name.clone(),
+            ending: ending.clone(),
+            started,
+            ended,
+            usage,
+            earlier: false,
+            left_out,
+        };
         self.report.members.push(member);
         if ending.is_success() { Ok(outputs) } else { Err(explained(name, ending)) }
     }
@@ -143,6 +152,7 @@ impl Running {
                 ended: report.ended,
                 usage: report.usage,
                 earlier: false,
+                left_out: report.left_out.clone(),
             };
             self.report.members.push(member.clone());
             if report.ending.is_success() {
@@ -223,6 +233,7 @@ fn explained(name: String, ending: Ending) -> ScriptError {
         Ending::Exit(code) => say(&format!("==> {name} ended with exit code {code}")),
         Ending::Signal(signal) => say(&format!("==> {name} was ended by signal {signal}")),
         Ending::Incomplete(missing) => say(&format!("==> {name} did not leave {}", missing.join(", "))),
+        Ending::InputsChanged(paths) => say(&format!("==> the input of {name} changed: {}", paths.join(", "))),
         Ending::Refused(why) => say(&format!("==> {name} could not start: {why}")),
         _ => {}
     }

@@ -45,6 +45,8 @@ pub(crate) struct Told {
     pub(crate) node: Option<PathBuf>,
     pub(crate) run: String,
     pub(crate) keep: KeepSandboxes,
+    #[serde(default)]
+    pub(crate) link_large: bool,
 }
 
 /// [`Keep`], written down.

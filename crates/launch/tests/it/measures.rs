@@ -62,6 +62,37 @@ fn memory_cpu_of_children_and_reads_are_measured() {
     assert!(record.samples.contains(&seen), "{seen:?} {:?}", record.samples);
 }
 
+/// The kernel shows root the counters of a zombie, and may refuse them to its owner.
+#[test]
+fn reads_and_writes_are_measured_for_an_ordinary_user_too() {
+    const NAME: &str = "reads_and_writes_are_measured_for_an_ordinary_user_too";
+    if rustix::process::geteuid().is_root() {
+        let program = std::env::current_exe().unwrap();
+        let mut command = std::process::Command::new("setpriv");
+        command.args(["--reuid=65534", "--regid=65534", "--clear-groups"]).arg(&program).current_dir("/");
+        let Ok(said) = command.args([&format!("measures::{NAME}"), "--exact", "--nocapture"]).output() else {
+            return skip(&format!("{NAME} (no setpriv)"));
+        };
+        if said.status.code().is_some_and(|code| code == 126 || code == 127) {
+            return skip(&format!("{NAME} (others may not run {})", program.display()));
+        }
+        assert!(
+            said.status.success(),
+            "{}{}",
+            String::from_utf8_lossy(&said.stdout),
+            String::from_utf8_lossy(&said.stderr)
+        );
+        return;
+    }
+    let scene = Scene::with(|_| {});
+    std::fs::write(scene.path("data"), vec![7; 20 << 20]).unwrap();
+    let line = format!("cat {} > copy", scene.path("data").display());
+    let usage = scene.run(shell(&line)).usage;
+    assert!(close_to(usage.read_bytes, 20 * MB, MB), "{usage:?}");
+    assert!(close_to(usage.write_bytes, 20 * MB, MB), "{usage:?}");
+    assert!(usage.read_calls > 0 && usage.write_calls > 0, "{usage:?}");
+}
+
 #[test]
 fn a_daemon_that_left_its_session_and_lost_its_parent_is_measured_too() {
     let (scene, data) = scene_with_data();

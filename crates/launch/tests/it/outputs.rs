@@ -13,7 +13,7 @@ fn file(output: u32, path: &str, content: &[u8]) -> OutputFile {
 fn outputs_become_read_only_objects_and_the_sandbox_goes() {
     let mut scene = Scene::new();
     let mut spec = shell(
-        "mkdir -p clean/deep; printf m > model; printf 1 > clean/1.npy; printf 2 > clean/2.npy; printf l > logs/l; printf '#!' > tool; chmod +x tool",
+        "mkdir -p clean/deep logs; printf m > model; printf 1 > clean/1.npy; printf 2 > clean/2.npy; printf l > logs/l; printf '#!' > tool; chmod +x tool",
     );
     spec.outputs = vec![
         output("model", OutputKind::File),
@@ -45,14 +45,15 @@ fn outputs_become_read_only_objects_and_the_sandbox_goes() {
 }
 
 #[test]
-fn with_one_output_missing_none_is_committed() {
+fn with_one_output_missing_what_was_made_is_kept_as_files_of_no_declared_output() {
     let mut scene = Scene::new();
     let mut spec = shell("printf m > model");
     spec.outputs = vec![output("model", OutputKind::File), output("metrics.json", OutputKind::File)];
     let report = scene.run(spec);
     assert_eq!(report.ending, Ending::Incomplete(vec!["metrics.json".into()]));
-    assert_eq!(report.outputs, []);
-    assert!(!scene.object(&Digest::of(b"m")).exists());
+    let made: Vec<(u32, &str)> = report.outputs.iter().map(|file| (file.output, file.path.as_str())).collect();
+    assert_eq!(made, [(tulpar_core::accept::UNDECLARED, "model")]);
+    assert_eq!(std::fs::read(scene.object(&Digest::of(b"m"))).unwrap(), b"m");
     scene.close();
     assert_eq!(scene.attempts(), ["0/1.1/work/model"], "the sandbox stays for a look");
 }

@@ -92,6 +92,7 @@ fn a_task_sees_a_clean_environment_and_default_limits_and_signals() {
             "PATH",
             "TOKEN",
             "TULPAR_ATTEMPT",
+            "TULPAR_REPORT",
             "TULPAR_RUN",
             "TULPAR_TASK",
             "SigBlk:\t0000000000000000",

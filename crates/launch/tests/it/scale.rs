@@ -15,12 +15,12 @@ fn thousands_of_files_go_in_and_come_out_of_one_task() {
             InputFile {
                 path: format!("in/{}/{n}", n % 7),
                 source: Source::Path(format!("data/{n}")),
-                size: 1,
-                digest: Digest::of(b""),
+                size: n.to_string().len() as u64,
+                digest: Digest::of(n.to_string().as_bytes()),
             }
         })
         .collect();
-    let mut spec = shell("xargs cp -t out < names");
+    let mut spec = shell("mkdir out; xargs cp -t out < names");
     spec.inputs = vec![InputFiles { name: "in".into(), files: files.into(), list: Some("names".into()) }];
     spec.outputs = vec![output("out", OutputKind::Directory)];
     let report = scene.run(spec);

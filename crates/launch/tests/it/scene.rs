@@ -231,3 +231,14 @@ fn is_over_within(process: impl AsFd, patience: Duration) -> bool {
     let timeout = Timespec { tv_sec: patience.as_secs() as i64, tv_nsec: 0 };
     poll(&mut [PollFd::new(&process, PollFlags::IN)], Some(&timeout)).unwrap() == 1
 }
+
+/// Says loudly that something could not be tried here; `./test` counts these.
+#[expect(clippy::print_stderr, reason = "for whoever runs the tests")]
+pub(crate) fn skip(why: &str) {
+    eprintln!("SKIPPED: {why}");
+    if let Some(path) = std::env::var_os("TULPAR_SKIPS") {
+        use std::io::Write;
+        let file = std::fs::File::options().append(true).create(true).open(path);
+        let _ = file.and_then(|mut file| writeln!(file, "{why}"));
+    }
+}

@@ -18,7 +18,7 @@ use std::fmt::Write;
 pub fn page(document: &Document) -> String {
     let runs = &document.runs;
     let title = match &runs[..] {
-        [run] => run.facts.run.clone(),
+        [run] => run.facts.title(),
         runs => format!("{} runs", runs.len()),
     };
     let mut html = String::new();

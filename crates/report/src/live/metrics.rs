@@ -9,6 +9,8 @@ pub struct RunFigures {
     pub workflow: String,
     /// `running`, `done`, …
     pub standing: &'static str,
+    /// Nothing of it ran: its seconds are virtual, and nothing was measured.
+    pub simulated: bool,
     /// Seconds since 1970.
     pub started: Option<f64>,
     pub seconds: f64,
@@ -17,12 +19,13 @@ pub struct RunFigures {
     pub reused: u64,
     pub events: u64,
     pub attempts: u64,
-    pub cpu_seconds: f64,
+    /// Absent, as bytes, where nothing was measured.
+    pub cpu_seconds: Option<f64>,
     pub wall_seconds: f64,
-    pub read_bytes: u64,
-    pub written_bytes: u64,
-    /// Of the largest attempt.
-    pub peak_memory: u64,
+    pub read_bytes: Option<u64>,
+    pub written_bytes: Option<u64>,
+    /// Of the largest attempt, where any was seen.
+    pub peak_memory: Option<u64>,
     /// What running attempts have now, where they are sampled.
     pub memory: Option<u64>,
     pub cores: Option<f64>,
@@ -37,7 +40,10 @@ pub fn metrics(version: &str, runs: &[RunFigures]) -> String {
     text.sample("tulpar_build_info", &[("version", version)], 1.0);
     text.block("tulpar_run_info", "gauge", "A run, its workflow and how it stands.");
     for run in runs {
-        let labels = [("run", run.run.as_str()), ("workflow", &run.workflow), ("state", run.standing)];
+        let mut labels = vec![("run", run.run.as_str()), ("workflow", &run.workflow), ("state", run.standing)];
+        if run.simulated {
+            labels.push(("simulated", "true"));
+        }
         text.sample("tulpar_run_info", &labels, 1.0);
     }
     text.block("tulpar_run_jobs", "gauge", "Jobs of a run by state.");
@@ -53,16 +59,16 @@ pub fn metrics(version: &str, runs: &[RunFigures]) -> String {
         ("tulpar_run_jobs_reused", "gauge", "Jobs whose results were reused.", |run| Some(run.reused as f64)),
         ("tulpar_run_events_total", "counter", "Events in the journal of a run.", |run| Some(run.events as f64)),
         ("tulpar_run_attempts_total", "counter", "Attempts that ended.", |run| Some(run.attempts as f64)),
-        ("tulpar_run_cpu_seconds_total", "counter", "CPU time of attempts that ended.", |run| Some(run.cpu_seconds)),
+        ("tulpar_run_cpu_seconds_total", "counter", "CPU time of attempts that ended.", |run| run.cpu_seconds),
         ("tulpar_run_wall_seconds_total", "counter", "Wall time of attempts that ended.", |run| Some(run.wall_seconds)),
         ("tulpar_run_read_bytes_total", "counter", "Bytes read by attempts that ended.", |run| {
-            Some(run.read_bytes as f64)
+            run.read_bytes.map(|bytes| bytes as f64)
         }),
         ("tulpar_run_written_bytes_total", "counter", "Bytes written by attempts that ended.", |run| {
-            Some(run.written_bytes as f64)
+            run.written_bytes.map(|bytes| bytes as f64)
         }),
         ("tulpar_run_peak_memory_bytes", "gauge", "Memory of the largest attempt that ended.", |run| {
-            Some(run.peak_memory as f64)
+            run.peak_memory.map(|bytes| bytes as f64)
         }),
         ("tulpar_run_memory_bytes", "gauge", "Memory of all running attempts, by their last samples.", |run| {
             run.memory.map(|bytes| bytes as f64)
@@ -114,10 +120,12 @@ mod tests {
             started: Some(1.5),
             seconds: 2.0,
             jobs: vec![("done".to_owned(), 3), ("failed".to_owned(), 1)],
-            cpu_seconds: 0.25,
+            cpu_seconds: Some(0.25),
             ..RunFigures::default()
         };
-        let text = metrics("1.2", &[run]);
+        let simulated =
+            RunFigures { run: "sim-1".to_owned(), standing: "done", simulated: true, ..RunFigures::default() };
+        let text = metrics("1.2", &[run, simulated]);
         for line in [
             "tulpar_build_info{version=\"1.2\"} 1",
             "# TYPE tulpar_run_jobs gauge",
@@ -125,9 +133,11 @@ mod tests {
             "tulpar_run_jobs{run=\"a\\\"b\\\\-1\",state=\"done\"} 3",
             "# HELP tulpar_run_cpu_seconds_total CPU time of attempts that ended.",
             "tulpar_run_cpu_seconds_total{run=\"a\\\"b\\\\-1\"} 0.25",
+            "tulpar_run_info{run=\"sim-1\",workflow=\"\",state=\"done\",simulated=\"true\"} 1",
         ] {
             assert!(text.lines().any(|known| known == line), "{line} is missing in\n{text}");
         }
         assert!(!text.contains("transfer"), "what is not known is not told");
+        assert!(!text.contains("cpu_seconds_total{run=\"sim-1") && !text.contains("read_bytes"), "{text}");
     }
 }

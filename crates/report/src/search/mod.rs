@@ -153,13 +153,7 @@ impl TrialRow {
 
 /// The word of tables and of SQL.
 pub(crate) fn word(state: State) -> &'static str {
-    match state {
-        State::Running => "running",
-        State::Paused => "paused",
-        State::Complete => "complete",
-        State::Pruned => "pruned",
-        State::Failed => "failed",
-    }
+    state.word()
 }
 
 /// The searches of a run, in the order of the workflow.

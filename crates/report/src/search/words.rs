@@ -21,9 +21,13 @@ pub fn search_line(graph: &Graph, search: SearchId) -> Option<String> {
     let own: Vec<&Trial> = graph.own_trials(search).collect();
     let ended = own.iter().filter(|trial| trial.state.is_ended()).count();
     let mut line = format!("{}: {ended} of {wanted} trials", graph.search_name(search));
-    for (state, word) in
-        [(State::Running, "running"), (State::Paused, "paused"), (State::Pruned, "pruned"), (State::Failed, "failed")]
-    {
+    for (state, word) in [
+        (State::Running, "running"),
+        (State::Paused, "paused"),
+        (State::Pruned, "pruned"),
+        (State::Failed, "failed"),
+        (State::Simulated, "simulated"),
+    ] {
         let count = own.iter().filter(|trial| trial.state == state).count();
         if count > 0 {
             line.push_str(&format!(", {count} {word}"));
@@ -62,9 +66,9 @@ pub fn search_sentences(search: &SearchReport) -> Vec<String> {
     let goals: Vec<String> = search.objectives.iter().map(Goal::words).collect();
     let own = || search.trials.iter().filter(|trial| trial.is_own());
     let count = |state: &str| own().filter(|trial| trial.state == state).count();
-    let ended: usize = ["complete", "pruned", "failed"].into_iter().map(count).sum();
+    let ended: usize = ["complete", "pruned", "failed", "simulated"].into_iter().map(count).sum();
     let mut first = format!("Looked for {}: {ended} of {} trials ended", goals.join(" and "), search.wanted);
-    let parts: Vec<String> = ["complete", "pruned", "failed", "paused", "running"]
+    let parts: Vec<String> = ["complete", "pruned", "failed", "simulated", "paused", "running"]
         .into_iter()
         .filter(|state| count(state) > 0)
         .map(|state| format!("{} {state}", count(state)))
@@ -167,7 +171,7 @@ pub(crate) fn trials(search: &SearchReport) -> Table {
 pub(crate) fn csv(document: &Document) -> Option<CsvFile> {
     let head =
         ["run", "task", "trial", "state", "values", "parameters", "seconds", "gpu_hours", "reason", "infeasible"];
-    let mut csv = Csv::with(head.map(str::to_owned));
+    let mut csv = Csv::of_runs(document, head.map(str::to_owned));
     let mut any = false;
     for (run, search) in searches(document) {
         for trial in &search.trials {
@@ -199,7 +203,7 @@ pub(crate) fn csv(document: &Document) -> Option<CsvFile> {
 
 /// `trial_steps.csv`: the numbers on the way.
 pub(crate) fn steps_csv(document: &Document) -> Option<CsvFile> {
-    let mut csv = Csv::with(["run", "task", "trial", "step", "value"].map(str::to_owned));
+    let mut csv = Csv::of_runs(document, ["run", "task", "trial", "step", "value"].map(str::to_owned));
     let mut any = false;
     for (run, search) in searches(document) {
         for trial in &search.trials {

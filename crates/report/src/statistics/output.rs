@@ -36,15 +36,22 @@ fn fixed(value: f64) -> String {
 /// The tables of some runs together: with several, a row says which.
 pub fn tables(all: &[Statistics]) -> Vec<StatisticsTable> {
     let several = all.len() > 1;
+    let simulated = all.iter().any(|one| one.simulated);
     let table = |name, file, title, header: &[&str], words: usize, rows: Vec<(usize, Vec<String>)>| {
         let mut header: Vec<String> = header.iter().map(|cell| (*cell).to_owned()).collect();
         if several {
             header.insert(0, "Run".to_owned());
         }
+        if simulated {
+            header.push("Simulated".to_owned());
+        }
         let mut table = Table::with(header, words + usize::from(several));
         for (run, mut row) in rows {
             if several {
                 row.insert(0, all[run].run.clone());
+            }
+            if simulated {
+                row.push(if all[run].simulated { "yes" } else { "no" }.to_owned());
             }
             table.rows.push(row);
         }
@@ -189,10 +196,13 @@ fn breakdown_rows(one: &Statistics) -> Vec<Vec<String>> {
         .iter()
         .map(|row| {
             let kind = if row.successful { "successful" } else { "failed" };
-            let runtime = row.runtime;
+            let runtime = match row.runtime {
+                Some(range) => [range.min, range.max, range.mean, range.total].map(fixed),
+                None => ["-", "-", "-", "-"].map(str::to_owned),
+            };
             [row.transformation.clone(), kind.to_owned(), row.count.to_string()]
                 .into_iter()
-                .chain([runtime.min, runtime.max, runtime.mean, runtime.total].map(fixed))
+                .chain(runtime)
                 .chain(three(row.memory))
                 .chain(three(row.cpu))
                 .collect()

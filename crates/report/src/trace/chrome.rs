@@ -56,7 +56,7 @@ pub fn chrome(facts: &RunFacts, graph: &Graph, ledger: &Ledger, counters: &Count
     let (kinds, kind_of) = kinds::by_program(plan);
     trace.event(format_args!(
         "{{\"ph\":\"M\",\"pid\":0,\"name\":\"process_name\",\"args\":{{\"name\":{}}}}}",
-        quoted(&format!("run {}", facts.run))
+        quoted(&format!("run {}", facts.title()))
     ));
     // The run itself stands above its nodes.
     trace.event(format_args!(
@@ -67,11 +67,12 @@ pub fn chrome(facts: &RunFacts, graph: &Graph, ledger: &Ledger, counters: &Count
     ));
     let end = until.0.saturating_sub(zero);
     trace.event(format_args!(
-        "{{\"ph\":\"X\",\"pid\":0,\"tid\":0,\"ts\":0,\"dur\":{end},\"cat\":\"run\",\"name\":{},\"args\":{{\"workflow\":{},\"site\":{},\"standing\":{}}}}}",
-        quoted(&facts.run),
+        "{{\"ph\":\"X\",\"pid\":0,\"tid\":0,\"ts\":0,\"dur\":{end},\"cat\":\"run\",\"name\":{},\"args\":{{\"workflow\":{},\"site\":{},\"standing\":{},\"simulated\":{}}}}}",
+        quoted(&facts.title()),
         quoted(&plan.workflow.name),
         quoted(&plan.site.name),
-        quoted(&facts.standing)
+        quoted(&facts.standing),
+        facts.simulated
     ));
     let mut order: Vec<usize> =
         (0..ledger.entries.len()).filter(|place| ledger.entries[*place].started.is_some()).collect();
@@ -177,16 +178,14 @@ fn attempt(
     );
     if let Some(end) = &entry.end {
         let usage = &end.usage;
-        let _ = write!(
-            arguments,
-            ",\"ending\":\"{}\",\"code\":{},\"cpu_us\":{},\"peak_rss\":{},\"read_bytes\":{},\"write_bytes\":{}",
-            ending_word(&end.ending),
-            end.code(),
-            usage.user_us + usage.system_us,
-            usage.peak_rss,
-            usage.read_bytes,
-            usage.write_bytes
-        );
+        let _ = write!(arguments, ",\"ending\":\"{}\",\"code\":{}", ending_word(&end.ending), end.code());
+        if usage.is_measured() {
+            let (cpu, read, written) = (usage.user_us + usage.system_us, usage.read_bytes, usage.write_bytes);
+            let _ = write!(arguments, ",\"cpu_us\":{cpu},\"read_bytes\":{read},\"write_bytes\":{written}");
+        }
+        if let Some(peak) = usage.peak_memory() {
+            let _ = write!(arguments, ",\"peak_rss\":{peak}");
+        }
     }
     trace.slice(place, (from, to), &category(kind), &name, &arguments);
     let inside = |start: u64, long: u64| {
@@ -195,13 +194,12 @@ fn attempt(
     };
     let script = entry.end.as_ref().and_then(|end| end.script.as_ref());
     for one in script.iter().flat_map(|script| &script.transfers) {
-        let Some(started) = one.started else { continue };
         let word = match one.what {
             TransferKind::Pull => "pull",
             TransferKind::Push => "push",
             TransferKind::Remove => "remove",
         };
-        let (begin, end) = inside(started.0, one.wall_us);
+        let (begin, end) = inside(one.started.0, one.wall_us);
         // What a batch system brings before an attempt and takes after it has no place in its slot.
         if begin == end && one.wall_us > 0 {
             continue;

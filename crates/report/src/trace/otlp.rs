@@ -52,6 +52,10 @@ impl Attributes {
         self.add(key, format_args!("\"stringValue\":{value}"))
     }
 
+    fn truth(&mut self, key: &str, value: bool) -> &mut Self {
+        self.add(key, format_args!("\"boolValue\":{value}"))
+    }
+
     /// 64-bit numbers are strings in OTLP's JSON.
     fn whole(&mut self, key: &str, value: u64) -> &mut Self {
         self.add(key, format_args!("\"intValue\":\"{value}\""))
@@ -86,7 +90,7 @@ pub fn otlp(facts: &RunFacts, graph: &Graph, ledger: &Ledger, now: Option<Timest
     writer.span(Span {
         id: root.clone(),
         parent: None,
-        name: facts.run.clone(),
+        name: facts.title(),
         from: started,
         to: until,
         attributes,
@@ -156,9 +160,15 @@ fn attempt(
             message = format!("{} {}", ending_word(&end.ending), end.code());
         }
         attributes.text("tulpar.ending", ending_word(&end.ending)).whole("process.exit.code", end.code().max(0) as u64);
-        attributes.number("process.cpu.time", (usage.user_us + usage.system_us) as f64 / 1e6);
-        attributes.whole("tulpar.peak_memory_bytes", usage.peak_rss);
-        attributes.whole("tulpar.read_bytes", usage.read_bytes).whole("tulpar.written_bytes", usage.write_bytes);
+        if usage.is_measured() {
+            attributes.number("process.cpu.time", (usage.user_us + usage.system_us) as f64 / 1e6);
+        }
+        if let Some(peak) = usage.peak_memory() {
+            attributes.whole("tulpar.peak_memory_bytes", peak);
+        }
+        if usage.is_measured() {
+            attributes.whole("tulpar.read_bytes", usage.read_bytes).whole("tulpar.written_bytes", usage.write_bytes);
+        }
         if usage.peak_gpu_memory > 0 {
             attributes.whole("tulpar.peak_gpu_memory_bytes", usage.peak_gpu_memory);
             attributes.number("tulpar.gpu_utilisation", f64::from(usage.gpu_utilisation) / 10_000.0);
@@ -170,7 +180,7 @@ fn attempt(
     writer.span(Span { id, parent, name, from: started, to, attributes, status, message, links: Vec::new() });
     let Some(script) = entry.end.as_ref().and_then(|end| end.script.as_ref()) else { return };
     for (number, one) in script.transfers.iter().enumerate() {
-        let Some(from) = one.started else { continue };
+        let from = one.started;
         let mut attributes = Attributes::default();
         attributes.whole("tulpar.files", one.files).whole("tulpar.bytes", one.bytes);
         attributes.whole("tulpar.retries", one.retries).text("tulpar.from", &one.from).text("tulpar.to", &one.to);
@@ -195,7 +205,9 @@ fn attempt(
         let good = member.ending.is_success();
         let mut attributes = Attributes::default();
         attributes.text("tulpar.ending", ending_word(&member.ending));
-        attributes.whole("tulpar.peak_memory_bytes", member.usage.peak_rss);
+        if let Some(peak) = member.usage.peak_memory() {
+            attributes.whole("tulpar.peak_memory_bytes", peak);
+        }
         writer.span(Span {
             id: span_id(&format!("member {} {number}", entry.attempt)),
             parent: Some(inside.clone()),
@@ -221,6 +233,9 @@ impl Writer {
     fn new(facts: &RunFacts, trace: String) -> Self {
         let mut resource = Attributes::default();
         resource.text("service.name", "tulpar").text("service.version", &facts.version).text("tulpar.run", &facts.run);
+        if facts.simulated {
+            resource.truth("tulpar.simulated", true);
+        }
         let head = format!(
             "{{\"resourceSpans\":[{{\"resource\":{{\"attributes\":[{}]}},\"scopeSpans\":[{{\"scope\":{{\"name\":\"tulpar\",\
              \"version\":{}}},\"spans\":[",

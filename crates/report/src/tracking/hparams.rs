@@ -23,7 +23,7 @@ pub fn hparams(searches: &[Searched]) -> Vec<(String, Vec<u8>)> {
                 };
                 start = start.message(1, &Message::default().text(1, &name).message(2, &value));
             }
-            start = start.text(4, &facts.name).double(5, begin);
+            start = start.text(4, &search.marked(&facts.name)).double(5, begin);
             file.plugin(begin, "_hparams_/session_start_info", PLUGIN, &Message::default().message(3, &start));
             let (objective, curve) = search.curve(trial);
             for (step, value) in curve {
@@ -37,7 +37,7 @@ pub fn hparams(searches: &[Searched]) -> Vec<(String, Vec<u8>)> {
                 }
             }
             let status = match trial.state {
-                State::Complete | State::Pruned => 1,
+                State::Complete | State::Pruned | State::Simulated => 1,
                 State::Failed => 2,
                 State::Running | State::Paused => 3,
             };

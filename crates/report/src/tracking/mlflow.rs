@@ -19,7 +19,7 @@ pub fn mlflow(searches: &[Searched], run: &str, place: &str) -> Vec<(String, Vec
             ("experiment_id", quoted(&experiment)),
             ("last_update_time", milliseconds(end)),
             ("lifecycle_stage", "active".into()),
-            ("name", quoted(&format!("{run} {}", search.task))),
+            ("name", quoted(&search.marked(&format!("{run} {}", search.task)))),
         ]);
         files.push((format!("{experiment}/meta.yaml"), meta.into_bytes()));
         for facts in &search.trials {
@@ -30,7 +30,7 @@ pub fn mlflow(searches: &[Searched], run: &str, place: &str) -> Vec<(String, Vec
             let status = match trial.state {
                 State::Running => 1,
                 State::Paused => 2,
-                State::Complete => 3,
+                State::Complete | State::Simulated => 3,
                 State::Failed => 4,
                 State::Pruned => 5,
             };
@@ -42,7 +42,7 @@ pub fn mlflow(searches: &[Searched], run: &str, place: &str) -> Vec<(String, Vec
                 ("experiment_id", quoted(&experiment)),
                 ("lifecycle_stage", "active".into()),
                 ("run_id", id.clone()),
-                ("run_name", quoted(&facts.name)),
+                ("run_name", quoted(&search.marked(&facts.name))),
                 ("run_uuid", id.clone()),
                 ("source_name", "''".into()),
                 ("source_type", "4".into()),
@@ -73,9 +73,11 @@ pub fn mlflow(searches: &[Searched], run: &str, place: &str) -> Vec<(String, Vec
                 let lines: String = curve.iter().map(|(step, value)| format!("{at} {value} {step}\n")).collect();
                 files.push((format!("{below}/metrics/{}", folder(objective)), lines.into_bytes()));
             }
-            let tags = [("mlflow.runName", facts.name.as_str()), ("tulpar.state", trial_state(trial))];
+            let name = search.marked(&facts.name);
+            let tags = [("mlflow.runName", name.as_str()), ("tulpar.state", trial_state(trial))];
+            let simulated = search.simulated.then_some(("tulpar.simulated", "true"));
             let reason = trial.reason.as_deref().map(|reason| ("tulpar.reason", reason));
-            for (name, text) in tags.into_iter().chain(reason) {
+            for (name, text) in tags.into_iter().chain(simulated).chain(reason) {
                 files.push((format!("{below}/tags/{name}"), text.as_bytes().to_vec()));
             }
         }

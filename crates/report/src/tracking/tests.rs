@@ -26,7 +26,12 @@ fn of(study: &Study) -> Vec<Searched<'_>> {
         begin: Timestamp(1_000_000),
         end: Timestamp(3_500_000),
     };
-    vec![Searched { task: "search".into(), study, trials: study.trials().iter().map(facts).collect() }]
+    vec![Searched {
+        task: "search".into(),
+        simulated: false,
+        study,
+        trials: study.trials().iter().map(facts).collect(),
+    }]
 }
 
 #[test]

@@ -54,11 +54,11 @@ fn log(search: &Searched, facts: &TrialFacts, run: &str, id: &str) -> Vec<u8> {
     let start = Message::default().whole(1, began.0 / 1_000_000).whole(2, began.0 % 1_000_000 * 1000);
     let about = Message::default()
         .text(1, id)
-        .text(3, &folder(run))
+        .text(3, &folder(&search.marked(run)))
         .message(4, &config)
         .text(6, &search.task)
         .text(7, "trial")
-        .text(8, &facts.name)
+        .text(8, &search.marked(&facts.name))
         .text(10, trial_state(trial))
         .message(17, &start);
     log.record(17, &about);

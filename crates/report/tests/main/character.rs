@@ -3,6 +3,7 @@
 use super::fixture::{SMALL, Told, small};
 use serde_json::Value;
 use tulpar_core::event::Outcome;
+use tulpar_core::job::Ending;
 use tulpar_report::{Document, JOB_FIGURES, NamedRuns, RunFacts, RunReport, WORKFLOW_FIGURES, csv, report};
 
 fn of(run: &str, told: &Told) -> RunReport {
@@ -85,6 +86,20 @@ fn a_try_that_failed_is_lost_and_no_part_of_what_tasks_took() {
     // The study counts what was held: 32.996 core seconds and 15.998 GPU seconds.
     assert_eq!(figure(&run, "cpu_hours"), Some(32.996 / 3600.0));
     assert_eq!(figure(&run, "gpu_hours"), Some(15.998 / 3600.0));
+}
+
+#[test]
+fn the_work_that_an_eviction_lost_is_lost_and_no_wait() {
+    let mut told = Told::new(SMALL);
+    told.submitted(1.0, "simulate[i=1]", 1);
+    told.started(2.0, "simulate[i=1]", 1);
+    told.released(5.0, "simulate[i=1]", 1);
+    told.started(8.0, "simulate[i=1]", 1);
+    told.ended("simulate[i=1]", 1, (8.0, 12.0), Ending::Exit(0));
+    let run = of("small-1", &told);
+    assert_eq!(figure(&run, "lost_seconds"), Some(3.0));
+    assert_eq!(figure(&run, "queued_seconds"), Some(4.0));
+    assert_eq!(figure(&run, "gpu_hours"), Some(7.0 / 3600.0));
 }
 
 fn three() -> Document {

@@ -3,7 +3,7 @@
 use super::fixture::{SMALL, Told, small};
 use tulpar_core::event::Event;
 use tulpar_core::ids::{Digest, JobId};
-use tulpar_core::wfformat::{self, Instance, Task};
+use tulpar_formats::wfformat::{self, Instance, Task};
 use tulpar_report::{Exported, Measures, RunFacts, instance};
 
 fn exported(told: &Told) -> Exported {
@@ -77,7 +77,10 @@ fn a_reused_task_has_the_figures_of_the_run_that_did_it() {
     for job in [0, 1, 3].map(JobId) {
         let outputs = before.outputs[job.index()].clone().expect("it was done");
         let key = Digest::of(b"key");
-        told.tell(1.0, Event::Reused { job, key, run: "small-0".into(), outputs: outputs.to_vec(), told: None });
+        told.tell(
+            1.0,
+            Event::Reused { job, key, run: "small-0".into(), outputs: outputs.to_vec(), told: None, accepted: None },
+        );
         told.outputs[job.index()] = Some(outputs);
     }
     told.ran("watch", 2.0, 3.0);

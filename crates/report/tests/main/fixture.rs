@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use tulpar_core::catalogue;
-use tulpar_core::event::{Blame, Event, Outcome, Placement, Share};
+use tulpar_core::event::{Blame, Consequence, Event, Outcome, Placement, Share};
 use tulpar_core::ids::{AttemptId, Digest, JobId, NodeId};
 use tulpar_core::job::{Ending, MemberReport, OutputFile, Report, ScriptReport, TransferKind, TransferReport, Usage};
 use tulpar_core::plan::{Graph, Plan};
@@ -49,7 +49,14 @@ impl Told {
             ledger: Ledger::default(),
             outputs,
         };
-        let start = Event::RunStarted { run: "small-1".into(), version: "0".into(), plan: Digest::of(b""), seed: 1 };
+        let start = Event::RunStarted {
+            run: "small-1".into(),
+            version: "0".into(),
+            plan: Digest::of(b""),
+            seed: 1,
+            provenance: Box::default(),
+            simulated: false,
+        };
         told.tell(0.0, start);
         told
     }
@@ -61,7 +68,7 @@ impl Told {
         self.measures.note(&event);
     }
 
-    fn job(&self, name: &str) -> JobId {
+    pub(crate) fn job(&self, name: &str) -> JobId {
         self.graph.job_named(name).unwrap_or_else(|| panic!("no job is called {name}"))
     }
 
@@ -86,6 +93,12 @@ impl Told {
         self.tell(seconds, Event::Started { attempt });
     }
 
+    /// A queue took its machine away, or let it go after it was held.
+    pub(crate) fn released(&mut self, seconds: f64, name: &str, n: u32) {
+        let attempt = self.attempt(name, n);
+        self.tell(seconds, Event::Released { attempt });
+    }
+
     /// The engine hears of it a moment after its last second.
     pub(crate) fn ended(&mut self, name: &str, n: u32, times: (f64, f64), ending: Ending) {
         self.end(times.1 + 0.001, self.attempt(name, n), times, ending);
@@ -108,7 +121,7 @@ impl Told {
             bytes,
             wall_us: ((to - from) * 1e6).round() as u64,
             retries: 1,
-            started: Some(at(from)),
+            started: at(from),
             from: places.0.into(),
             to: places.1.into(),
         };
@@ -128,13 +141,25 @@ impl Told {
         };
         let (started, ended) = (at(pulled), at(pushed));
         let ending = Ending::Exit(0);
-        let member = MemberReport { name: name.into(), ending, started, ended, usage, earlier: false };
+        let member =
+            MemberReport { name: name.into(), ending, started, ended, usage, earlier: false, left_out: Vec::new() };
         let script = Some(Box::new(ScriptReport { members: vec![member], transfers }));
-        self.end_with(end, attempt, (start, end), Ending::Exit(0), script);
+        self.end_with(end, attempt, (start, end), Ending::Exit(0), script, Consequence::Done);
     }
 
     fn end(&mut self, heard: f64, attempt: AttemptId, times: (f64, f64), ending: Ending) {
-        self.end_with(heard, attempt, times, ending, None);
+        let again = Consequence::Retry { until: at(heard), request: None };
+        let then = if ending.is_success() { Consequence::Done } else { again };
+        self.end_with(heard, attempt, times, ending, None, then);
+    }
+
+    pub(crate) fn ended_with_usage(&mut self, name: &str, times: (f64, f64), usage: Usage) {
+        let (started, ended) = (at(times.0), at(times.1));
+        let report = Report { started, usage, ..Report::unstarted(Ending::Exit(0), ended) };
+        self.tell(
+            times.1,
+            Event::Ended { attempt: self.attempt(name, 1), report: Box::new(report), then: Consequence::Done },
+        );
     }
 
     fn end_with(
@@ -144,6 +169,7 @@ impl Told {
         times: (f64, f64),
         ending: Ending,
         script: Option<Box<ScriptReport>>,
+        then: Consequence,
     ) {
         let usage = Usage {
             wall_us: ((times.1 - times.0) * 1e6).round() as u64,
@@ -160,8 +186,8 @@ impl Told {
             self.outputs[attempt.job.index()] = Some(outputs.clone().into());
         }
         let (started, ended) = (at(times.0), at(times.1));
-        let report = Report { ending, started, ended, usage, outputs, stderr_tail: String::new(), script, told: None };
-        self.tell(heard, Event::Ended { attempt, report: Box::new(report) });
+        let report = Report { started, usage, outputs, script, ..Report::unstarted(ending, ended) };
+        self.tell(heard, Event::Ended { attempt, report: Box::new(report), then });
     }
 
     fn left(&self, job: JobId) -> Vec<OutputFile> {
@@ -185,8 +211,8 @@ impl Told {
 
     pub(crate) fn ended_badly(&mut self, name: &str, start: f64, end: f64) {
         self.submitted(start - 0.002, name, 1);
-        self.ended(name, 1, (start, end), Ending::Exit(1));
-        self.failed(end, name);
+        let (attempt, failed) = (self.attempt(name, 1), Consequence::Failed { blame: Blame::Task });
+        self.end_with(end + 0.001, attempt, (start, end), Ending::Exit(1), None, failed);
     }
 
     /// The same by number: looking for a name walks over the task set.
@@ -200,11 +226,6 @@ impl Told {
     pub(crate) fn failed(&mut self, seconds: f64, name: &str) {
         let job = self.job(name);
         self.tell(seconds, Event::Failed { job, blame: Blame::Task });
-    }
-
-    pub(crate) fn retrying(&mut self, seconds: f64, name: &str) {
-        let job = self.job(name);
-        self.tell(seconds, Event::Retrying { job, until: at(seconds), request: Request::default() });
     }
 
     pub(crate) fn over(&mut self, seconds: f64, outcome: Outcome) {
@@ -241,7 +262,6 @@ pub(crate) fn small() -> Told {
     told.submitted(5.1, "train", 1);
     told.started(5.2, "train", 1);
     told.ended("train", 1, (5.2, 6.2), Ending::Exit(1));
-    told.retrying(6.3, "train");
     told.submitted(6.4, "train", 2);
     told.started(6.5, "train", 2);
     told.ended("train", 2, (6.5, 10.0 - 0.001), Ending::Exit(0));

@@ -3,6 +3,7 @@
 use super::fixture::{SMALL, Told, small};
 use tulpar_core::event::Outcome;
 use tulpar_core::ids::{AttemptId, JobId};
+use tulpar_core::job::Usage;
 use tulpar_report::{Period, StatisticsFacts, statistics, statistics_tables};
 
 fn facts() -> StatisticsFacts {
@@ -97,4 +98,19 @@ fn files_that_were_pulled_were_compared_with_what_their_maker_wrote() {
     assert_eq!((all.files_compared, all.tasks.incomplete), (3, 3));
     // The task without the files around it, and the job with them.
     assert_eq!((all.job_rows[0].kickstart, all.job_rows[0].runtime), (2.25, 3.0));
+}
+
+#[test]
+fn figures_that_nobody_measured_are_no_zeros() {
+    let mut told = Told::new("workflow: w\ntasks: {a: {for: {i: 1..2}, run: 'true'}, b: {run: 'true'}}\n");
+    let measured = Usage { wall_us: 2_000_000, user_us: 1_000_000, peak_rss: 4_000_000, ..Usage::default() };
+    let unseen = Usage { peak_rss: 0, ..measured };
+    for (name, usage) in [("a[i=1]", measured), ("a[i=2]", unseen), ("b", Usage::default())] {
+        told.submitted(0.5, name, 1);
+        told.started(1.0, name, 1);
+        told.ended_with_usage(name, (1.0, 3.0), usage);
+    }
+    let rows = statistics(&facts(), &told.graph, &told.ledger).transformations;
+    let shown = rows.iter().map(|row| [row.memory, row.cpu].map(|range| range.map(|range| (range.min, range.mean))));
+    assert_eq!(shown.collect::<Vec<_>>(), [[Some((4.0, 4.0)), Some((0.5, 0.5))], [None, None]]);
 }

@@ -39,6 +39,9 @@ fn of_a_task_set_its_good_attempts_are_timed_and_its_failures_counted() {
     assert_eq!((simulate.good, simulate.shortest_us, simulate.longest_us), (2, 3_000_000, 4_000_000));
     assert_eq!((simulate.total_us, simulate.failed), (7_000_000, 0));
     assert_eq!(told.timeline.times(SetId(2)).failed, 1);
+    let watch = told.job("watch");
+    told.tell(12.0, Event::RunResumed { version: "0".into(), reopened: vec![watch] });
+    assert_eq!(told.timeline.times(SetId(2)).failed, 0);
 }
 
 #[test]
@@ -53,13 +56,37 @@ fn what_runs_holds_until_now_and_what_waits_holds_nothing() {
     assert_eq!(held(&told, None), [(0, 2_000_000, 2_000_000, 2000, 1000)]);
 }
 
+/// Evicted after three seconds, without a checkpoint: the next piece begins again.
+fn evicted() -> Told {
+    let mut told = Told::new(SMALL);
+    told.submitted(1.0, "simulate[i=1]", 1);
+    told.started(2.0, "simulate[i=1]", 1);
+    told.released(5.0, "simulate[i=1]", 1);
+    told
+}
+
+#[test]
+fn the_pieces_of_an_evicted_attempt_are_held_and_its_wait_is_not() {
+    let mut told = evicted();
+    assert_eq!(held(&told, Some(7.0)), [(0, 2_000_000, 5_000_000, 2000, 1000)]);
+    told.started(8.0, "simulate[i=1]", 1);
+    assert_eq!(held(&told, Some(9.0))[1], (0, 8_000_000, 9_000_000, 2000, 1000));
+    told.ended("simulate[i=1]", 1, (8.0, 12.0), Ending::Exit(0));
+    assert_eq!(held(&told, None), [(0, 2_000_000, 5_000_000, 2000, 1000), (0, 8_000_000, 12_000_000, 2000, 1000)]);
+    // With a checkpoint the report covers all pieces, and nothing was lost.
+    let mut told = evicted();
+    told.started(8.0, "simulate[i=1]", 1);
+    told.ended("simulate[i=1]", 1, (2.0, 12.0), Ending::Exit(0));
+    assert_eq!(held(&told, None), [(0, 2_000_000, 12_000_000, 2000, 1000)]);
+}
+
 #[test]
 fn a_pause_before_a_resume_is_no_time_of_the_run() {
     let mut told = Told::new(SMALL);
     told.submitted(1.0, "simulate[i=1]", 1);
     told.started(2.0, "simulate[i=1]", 1);
     // Killed after its last event at 2 s; the next day it goes on, and the attempt is found lost.
-    told.tell(86_400.0, Event::RunResumed { version: "0".into() });
+    told.tell(86_400.0, Event::RunResumed { version: "0".into(), reopened: Vec::new() });
     told.ended("simulate[i=1]", 1, (86_400.5, 86_400.5), Ending::NodeLost);
     told.ran("simulate[i=2]", 86_402.0, 86_405.0);
     told.over(86_406.0, Outcome::Done);

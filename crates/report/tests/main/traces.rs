@@ -171,3 +171,22 @@ fn many_spans_are_several_requests() {
         .collect();
     assert_eq!(counts, [512, 289]);
 }
+
+#[test]
+fn what_nobody_measured_is_left_out() {
+    let mut told = Told::new("workflow: w\ntasks: {a: {run: 'true'}, b: {run: 'true'}}\n");
+    for (name, usage) in [("a", Usage::default()), ("b", Usage { minor_faults: 1, ..Usage::default() })] {
+        told.submitted(0.5, name, 1);
+        told.started(1.0, name, 1);
+        told.ended_with_usage(name, (1.0, 2.0), usage);
+    }
+    let all = events(&told, &Counters::default());
+    let keys = |name: &str| {
+        let slice = of(&all, "X").into_iter().find(|event| event["name"] == name).expect("a slice");
+        ["cpu_us", "read_bytes", "write_bytes", "peak_rss"].map(|key| slice["args"].get(key).is_some())
+    };
+    assert_eq!((keys("a"), keys("b")), ([false; 4], [true, true, true, false]));
+    let spans = otlp(&facts(), &told.graph, &told.ledger, None);
+    let count = |key: &str| spans.matches(&format!("\"{key}\"")).count();
+    assert_eq!((count("process.cpu.time"), count("tulpar.read_bytes"), count("tulpar.peak_memory_bytes")), (1, 1, 0));
+}

@@ -55,7 +55,7 @@ fn attempts(simulation: &Simulation) -> Vec<(String, f64, f64, Ending)> {
         .events
         .iter()
         .filter_map(|(_, event)| match event {
-            Event::Ended { attempt, report } => {
+            Event::Ended { attempt, report, .. } => {
                 let name = format!("{}#{}", simulation.engine.graph().name(attempt.job), attempt.n);
                 Some((name, seconds(report.started), seconds(report.ended), report.ending.clone()))
             }
@@ -121,7 +121,12 @@ fn files_cross_one_link_one_after_another() {
         span: Span::default(),
     });
     let mut plan = plan(vec![reads], 1, 4);
-    plan.workflow.data.push(Data { name: "d".into(), source: DataSource::File("d".into()), span: Span::default() });
+    plan.workflow.data.push(Data {
+        name: "d".into(),
+        source: DataSource::File("d".into()),
+        sha256: Default::default(),
+        span: Span::default(),
+    });
     let file =
         InputFile { path: "d".into(), source: Source::Path("d".into()), size: 1_000_000, digest: Digest::of(b"d") };
     plan.files.push(Arc::new([file]));

@@ -33,7 +33,12 @@ fn wanted(seed: u64) -> (Plan, Catalogue, Options) {
             digest: Digest::of(&[number as u8]),
         })
         .collect();
-    plan.workflow.data.push(Data { name: "d".into(), source: DataSource::File("d".into()), span: Span::default() });
+    plan.workflow.data.push(Data {
+        name: "d".into(),
+        source: DataSource::File("d".into()),
+        sha256: Default::default(),
+        span: Span::default(),
+    });
     plan.files.push(files.into());
     for task in &mut plan.workflow.tasks {
         let mut settings = (*task.settings).clone();
@@ -169,7 +174,7 @@ fn planned_runs_find_their_files_keep_what_is_needed_and_leave_every_result() {
             for (_, event) in events {
                 match event {
                     Event::Submitted { attempt, .. } => here.starts(seed, &spec_of(engine, *attempt)),
-                    Event::Ended { attempt, report } => {
+                    Event::Ended { attempt, report, .. } => {
                         let spec = spec_of(engine, *attempt);
                         if let Some(script) = &spec.script {
                             let kind = match &script.work {

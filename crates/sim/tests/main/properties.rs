@@ -9,12 +9,12 @@ use tulpar_core::units::Timestamp;
 use tulpar_sim::{Simulation, World};
 
 /// More in the long campaign.
-fn seeds(usual: u64) -> std::ops::Range<u64> {
+pub(crate) fn seeds(usual: u64) -> std::ops::Range<u64> {
     let factor = std::env::var("TULPAR_CAMPAIGN").ok().and_then(|text| text.parse::<u64>().ok());
     0..usual * factor.unwrap_or(1)
 }
 
-fn simulate(seed: u64, case: &Case) -> Simulation {
+pub(crate) fn simulate(seed: u64, case: &Case) -> Simulation {
     let world = World::new(seed, case.faults);
     Simulation::new(case.plan.clone(), case.policy.clone(), world).expect("generated graphs have no cycle")
 }
@@ -48,7 +48,7 @@ fn check_end(seed: u64, simulation: &Simulation, outcome: Outcome) {
     }
     let mut ends = std::collections::BTreeMap::new();
     for (_, event) in &simulation.events {
-        if let Event::Ended { attempt, report } = event
+        if let Event::Ended { attempt, report, .. } = event
             && report.ending.is_success()
         {
             *ends.entry(attempt.job).or_insert(0) += 1;
@@ -121,7 +121,7 @@ fn recover_at(seed: u64, case: &Case, durable: &[(Timestamp, Event)], cut: usize
 
 fn committed(event: &Event) -> Option<JobId> {
     match event {
-        Event::Ended { attempt, report } if report.ending.is_success() => Some(attempt.job),
+        Event::Ended { attempt, report, .. } if report.ending.is_success() => Some(attempt.job),
         Event::Reused { job, .. } => Some(*job),
         _ => None,
     }

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use tulpar_core::engine::Policy;
 use tulpar_core::event::{Event, Outcome};
+use tulpar_core::hpo::Values;
 use tulpar_core::ids::SetId;
 use tulpar_core::plan::{Graph, Plan};
 use tulpar_core::resources::Capacity;
@@ -54,6 +55,12 @@ fn ten_thousand_results_gathered_by_ten_thousand_tasks_cost_as_many_edges() {
     assert_eq!(simulation.engine.counts().of(tulpar_core::engine::State::Done), 20_000);
 }
 
+/// The value of a trial: the distance of its learning rate from the best one.
+fn loss(values: &Values) -> f64 {
+    let lr = values.get("lr").and_then(|value| value.number()).expect("a number");
+    (lr - 1e-3).abs()
+}
+
 #[test]
 fn ten_thousand_trials_a_thousand_at_once_are_asked_for_one_by_one_and_all_are_told() {
     let text = "
@@ -69,7 +76,8 @@ tasks:
     let (workflow, findings) = read(text, &Default::default());
     assert_eq!(findings, []);
     let plan = Arc::new(Plan::new(workflow.expect("a workflow"), Vec::new(), site(2000)));
-    let mut simulation = Simulation::new(plan, Policy::default(), World::new(1, Faults::default())).unwrap();
+    let mut simulation =
+        Simulation::new(plan, Policy::default(), World::new(1, Faults::default()).answering(loss)).unwrap();
     let (mut asked, mut at_once, mut most) = (0, 0, 0);
     let outcome = simulation.run_watched(|_, events| {
         for (_, event) in events {

@@ -13,7 +13,7 @@ use tulpar_core::plan::Plan;
 use tulpar_core::resources::Capacity;
 use tulpar_core::site::{Node, Site};
 use tulpar_core::units::Bytes;
-use tulpar_core::wfformat::{self, Instance};
+use tulpar_formats::wfformat::{self, Instance};
 use tulpar_sim::{Model, Runtimes, Simulation, World, declared};
 
 const CORES: [u32; 4] = [2, 16, 64, 706];

@@ -12,6 +12,20 @@ impl Store {
         let run = self.row(run)?.run;
         self.answer(|sql| summaries(sql, run))
     }
+
+    /// How long the tasks of each set took that ran in this run and ended well, in seconds, on average. Attempts that
+    /// failed say nothing of it.
+    pub fn durations(&self, run: &str) -> Result<BTreeMap<String, f64>, StoreError> {
+        let run = self.row(run)?.run;
+        self.answer(|sql| {
+            sql.prepare_cached(
+                "SELECT task_set, avg(last_wall_us) / 1e6 FROM jobs WHERE run = ?1 AND state = 'done' \
+                 AND task_set IS NOT NULL AND last_wall_us IS NOT NULL AND reused_from IS NULL GROUP BY task_set",
+            )?
+            .query_map([run], |row| Ok((row.get(0)?, row.get(1)?)))?
+            .collect()
+        })
+    }
 }
 
 fn summaries(sql: &Connection, run: i64) -> rusqlite::Result<Vec<SetSummary>> {
@@ -25,8 +39,8 @@ fn summaries(sql: &Connection, run: i64) -> rusqlite::Result<Vec<SetSummary>> {
         *reused += unsigned(row, 3)?;
     }
     let mut statement = sql.prepare_cached(
-        "SELECT task_set, attempts, wall_us, max_wall_us, cpu_us, max_cpu_us, peak_rss, max_peak_rss, read_bytes, \
-         max_read_bytes, write_bytes, max_write_bytes FROM task_sets WHERE run = ?1 ORDER BY first_job",
+        "SELECT task_set, attempts, timed, measured, sized, wall_us, max_wall_us, cpu_us, max_cpu_us, peak_rss, \
+         max_peak_rss, read_bytes, max_read_bytes, write_bytes, max_write_bytes FROM task_sets WHERE run = ?1 ORDER BY first_job",
     )?;
     let mut sets = Vec::new();
     let mut found = statement.query([run])?;
@@ -34,20 +48,26 @@ fn summaries(sql: &Connection, run: i64) -> rusqlite::Result<Vec<SetSummary>> {
         let name: String = row.get(0)?;
         let Some((jobs, reused)) = counts.remove(&name) else { continue };
         let attempts = unsigned(row, 1)?;
-        let spread = |column: usize| {
+        let (timed, measured, sized) = (unsigned(row, 2)?, unsigned(row, 3)?, unsigned(row, 4)?);
+        let spread = |column: usize, count: u64| {
+            if count == 0 {
+                return Ok(Spread { mean: 0.0, max: 0, total: 0 });
+            }
             let total = unsigned(row, column)?;
-            let mean = if attempts == 0 { 0.0 } else { total as f64 / attempts as f64 };
+            let mean = total as f64 / count as f64;
             Ok::<_, rusqlite::Error>(Spread { mean, max: unsigned(row, column + 1)?, total })
         };
         sets.push(SetSummary {
             jobs,
             reused,
             attempts,
-            wall_us: spread(2)?,
-            cpu_us: spread(4)?,
-            peak_rss: spread(6)?,
-            read_bytes: spread(8)?,
-            write_bytes: spread(10)?,
+            timed,
+            measured,
+            wall_us: spread(5, timed)?,
+            cpu_us: spread(7, measured)?,
+            peak_rss: spread(9, sized)?,
+            read_bytes: spread(11, measured)?,
+            write_bytes: spread(13, measured)?,
             set: (!name.is_empty()).then_some(name),
         });
     }

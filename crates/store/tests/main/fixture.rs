@@ -4,7 +4,7 @@ use std::fs::{self, OpenOptions};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use tempfile::TempDir;
-use tulpar_core::event::{Because, Blame, Event, Outcome, Placement, Reason, Share};
+use tulpar_core::event::{Because, Blame, Consequence, Event, Outcome, Placement, Reason, Share};
 use tulpar_core::ids::{AttemptId, Digest, JobId, NodeId};
 use tulpar_core::job::{
     CommandLine, Ending, OutputFile, Record, Report, ScriptReport, Told, TransferKind, TransferReport, Usage,
@@ -125,7 +125,14 @@ pub(crate) fn usage(wall_us: u64) -> Usage {
 }
 
 pub(crate) fn started(run: &str) -> Event {
-    Event::RunStarted { run: run.into(), version: "0.1.0".into(), plan: Digest([7; 32]), seed: u64::MAX }
+    Event::RunStarted {
+        run: run.into(),
+        version: "0.1.0".into(),
+        plan: Digest([7; 32]),
+        seed: u64::MAX,
+        provenance: Box::default(),
+        simulated: false,
+    }
 }
 
 pub(crate) fn submitted(job: u32, n: u32) -> Event {
@@ -141,9 +148,16 @@ pub(crate) fn submitted(job: u32, n: u32) -> Event {
     }
 }
 
+/// Too little memory leads to another attempt, a program that fails does not.
 pub(crate) fn ended(job: u32, n: u32, ending: Ending, wall_us: u64, outputs: Vec<OutputFile>) -> Event {
     Event::Ended {
         attempt: attempt(job, n),
+        then: match ending {
+            Ending::Exit(0) => Consequence::Done,
+            Ending::Cancelled => Consequence::Cancelled,
+            Ending::Memory => Consequence::Retry { until: second(9), request: None },
+            _ => Consequence::Failed { blame: Blame::Task },
+        },
         report: Box::new(Report {
             ending,
             started: second(100),
@@ -153,6 +167,7 @@ pub(crate) fn ended(job: u32, n: u32, ending: Ending, wall_us: u64, outputs: Vec
             stderr_tail: if wall_us == 400 { "Killed".into() } else { String::new() },
             script: None,
             told: None,
+            left_out: Vec::new(),
         }),
     }
 }
@@ -172,7 +187,7 @@ pub(crate) fn told(job: u32, loss: f64, steps: &[(u64, f64)]) -> Event {
     event
 }
 
-/// It pulled from elsewhere, and pushed to somewhere that an older version did not note.
+/// It pulled from elsewhere, and pushed to a place that nobody named.
 pub(crate) fn moved(job: u32, n: u32) -> Event {
     let one = |what, from: &str, started| TransferReport {
         what,
@@ -185,7 +200,7 @@ pub(crate) fn moved(job: u32, n: u32) -> Event {
         to: String::new(),
     };
     let transfers =
-        vec![one(TransferKind::Pull, "http://far/run/", Some(second(9))), one(TransferKind::Push, "", None)];
+        vec![one(TransferKind::Pull, "http://far/run/", second(9)), one(TransferKind::Push, "", second(10))];
     let mut event = ended(job, n, Ending::Exit(0), 200, Vec::new());
     if let Event::Ended { report, .. } = &mut event {
         report.script = Some(Box::new(ScriptReport { members: Vec::new(), transfers }));
@@ -204,11 +219,11 @@ pub(crate) fn eventful(run: &str) -> Vec<Event> {
             run: "old-1".into(),
             outputs: vec![output("m1.bin", "one")],
             told: None,
+            accepted: None,
         },
         submitted(0, 1),
         Event::Started { attempt: attempt(0, 1) },
         ended(0, 1, Ending::Memory, 400, vec![]),
-        Event::Retrying { job: JobId(0), until: second(9), request: Request::default() },
         Event::Due { job: JobId(0) },
         submitted(0, 2),
         Event::Started { attempt: attempt(0, 2) },
@@ -216,7 +231,6 @@ pub(crate) fn eventful(run: &str) -> Vec<Event> {
         Event::Missed { job: JobId(2), key: None, reason: Reason::CacheOff },
         submitted(2, 1),
         ended(2, 1, Ending::Exit(3), 600, vec![]),
-        Event::Failed { job: JobId(2), blame: Blame::Task },
         Event::Skipped { job: JobId(3), because: Because::Upstream(JobId(2)) },
         Event::RunEnded { outcome: Outcome::Failed },
     ]

@@ -2,7 +2,7 @@
 
 use super::fixture::{Runs, attempt, record, second, started, submitted};
 use std::fs;
-use tulpar_core::event::{Event, Outcome};
+use tulpar_core::event::{Consequence, Event, Outcome};
 use tulpar_core::ids::JobId;
 use tulpar_core::job::{Ending, Report, Sample, Usage};
 use tulpar_core::live::Seen;
@@ -27,8 +27,9 @@ fn ended(job: u32, from: u64, to: u64, usage: Usage) -> Event {
         stderr_tail: String::new(),
         script: None,
         told: None,
+        left_out: Vec::new(),
     };
-    Event::Ended { attempt: attempt(job, 1), report: Box::new(report) }
+    Event::Ended { attempt: attempt(job, 1), report: Box::new(report), then: Consequence::Done }
 }
 
 fn cpu(user_us: u64, wall_us: u64) -> Usage {

@@ -33,7 +33,7 @@ print(json.dumps([
     let zero = &tulpar_core::ids::Digest::of(b"zero").hex()[..8];
     let one = &tulpar_core::ids::Digest::of(b"one").hex()[..8];
     let expected = serde_json::json!([
-        [["galaxy-1", "failed", 17, 1_000_000, 17_000_000]],
+        [["galaxy-1", "failed", 15, 1_000_000, 15_000_000]],
         [
             [0, "train[n=0]", "train", "done", 2, null],
             [1, "train[n=1]", "train", "done", 0, null],
@@ -43,7 +43,7 @@ print(json.dumps([
         ],
         [[0, 1, "memory", null, 400, null], [0, 2, "exit", 0, 200, "host-a"], [2, 1, "exit", 3, 600, null]],
         [[0, "m0.bin", 4, zero, 2], [1, "m1.bin", 3, one, null]],
-        [[17, 1, 17]],
+        [[15, 1, 15]],
         [[null], [0], [3]],
         [["ok"]]
     ]);

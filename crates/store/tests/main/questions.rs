@@ -1,10 +1,11 @@
 //! The answers about one eventful run, as literals.
 
-use super::fixture::{Runs, eventful, moved, record, second, started, submitted};
+use super::fixture::{Runs, asked, ended, eventful, moved, record, second, started, submitted};
 use serde_json::json;
 use std::collections::BTreeMap;
-use tulpar_core::event::{Event, Outcome};
+use tulpar_core::event::{Blame, Consequence, Event, Outcome};
 use tulpar_core::ids::{Digest, JobId};
+use tulpar_core::job::{Ending, Usage};
 use tulpar_store::{JobFilter, JobSort, Store, StoreError, TransferAnswer, Wanted};
 
 fn eventful_store() -> (Runs, Store) {
@@ -23,12 +24,12 @@ fn counts(pairs: &[(&str, u64)]) -> BTreeMap<String, u64> {
 fn a_run_says_when_it_ran_how_it_ended_and_how_its_jobs_stand() {
     let (_runs, store) = eventful_store();
     let run = store.run("galaxy-1").unwrap();
-    assert_eq!((run.started, run.ended), (Some(second(1)), Some(second(17))));
+    assert_eq!((run.started, run.ended), (Some(second(1)), Some(second(15))));
     assert_eq!((run.outcome.as_deref(), run.version.as_deref()), (Some("failed"), Some("0.1.0")));
     assert_eq!(run.seed.as_deref(), Some("18446744073709551615"));
     assert_eq!(run.plan, Some("07".repeat(32)));
     assert_eq!(run.jobs, counts(&[("done", 2), ("failed", 1), ("skipped", 1), ("waiting", 1)]));
-    assert_eq!((run.reused, run.events), (1, 17));
+    assert_eq!((run.reused, run.events), (1, 15));
     assert!(matches!(store.run("galaxy-9"), Err(StoreError::NoSuchRun(_))));
 }
 
@@ -50,7 +51,8 @@ fn transfers_are_kept_with_where_they_came_from_and_went() {
         wall_us: 500,
         retries: 2,
     };
-    let pushed = TransferAnswer { number: 1, what: "push".into(), from: None, started: None, ..pulled.clone() };
+    let pushed =
+        TransferAnswer { number: 1, what: "push".into(), from: None, started: Some(second(10)), ..pulled.clone() };
     assert_eq!(store.transfers("galaxy-1", None).unwrap(), [pulled, pushed]);
     assert_eq!(store.transfers("galaxy-1", Some(JobId(1))).unwrap(), []);
 }
@@ -165,11 +167,10 @@ fn the_story_of_a_job_is_every_event_that_touched_it_in_order() {
             (4, "submitted", Some(1)),
             (5, "started", Some(1)),
             (6, "ended", Some(1)),
-            (7, "retrying", None),
-            (8, "due", None),
-            (9, "submitted", Some(2)),
-            (10, "started", Some(2)),
-            (11, "ended", Some(2)),
+            (7, "due", None),
+            (8, "submitted", Some(2)),
+            (9, "started", Some(2)),
+            (10, "ended", Some(2)),
         ]
     );
     assert_eq!(story[0].data["reason"], json!("new"));
@@ -196,6 +197,7 @@ fn lineage_finds_who_made_a_file_before_who_reused_it() {
         run: "galaxy-1".into(),
         outputs: vec![super::fixture::output("m0.bin", "zero")],
         told: None,
+        accepted: None,
     });
     runs.write("galaxy-2", 1, &reuse);
     runs.sync(&mut store);
@@ -221,6 +223,8 @@ fn a_task_set_is_summed_up_over_its_attempts() {
     assert_eq!((train.cpu_us.mean, train.cpu_us.total), (300.0, 900));
     assert_eq!((train.peak_rss.max, train.read_bytes.total, train.write_bytes.total), (1800, 21, 27));
     assert_eq!(sets[1].attempts, 0);
+    // One of three attempts ended well.
+    assert_eq!(store.durations("galaxy-1").unwrap(), [("train".to_owned(), 200e-6)].into());
 }
 
 #[test]
@@ -233,4 +237,90 @@ fn answers_become_json() {
             "why": null, "key": "02".repeat(32), "reused_from": "old-1", "blame": null, "because": null,
             "started": null, "wall_us": null, "cpu_us": null, "peak_rss": null})
     );
+}
+
+#[test]
+fn what_a_resume_opens_again_waits_in_the_store_too() {
+    let runs = Runs::new();
+    runs.write("galaxy-1", 1, &eventful("galaxy-1"));
+    let mut store = runs.synced();
+    let reopened = vec![JobId(2), JobId(3)];
+    runs.write("galaxy-1", 16, &[Event::RunResumed { version: "0.1.0".into(), reopened }, submitted(2, 2)]);
+    runs.sync(&mut store);
+    let run = store.run("galaxy-1").unwrap();
+    assert_eq!(run.jobs, counts(&[("done", 2), ("submitted", 1), ("waiting", 2)]));
+    let stands = |job: u32| {
+        let job = store.job("galaxy-1", JobId(job)).unwrap().unwrap();
+        (job.state, job.blame, job.because)
+    };
+    assert_eq!(stands(2), ("submitted".into(), None, None));
+    assert_eq!(stands(3), ("waiting".into(), None, None));
+}
+
+#[test]
+fn the_end_of_an_attempt_alone_says_how_its_job_stands() {
+    let said = |then: Consequence| {
+        let runs = Runs::new();
+        let mut event = ended(0, 1, Ending::Preempted, 200, vec![]);
+        let Event::Ended { then: said, .. } = &mut event else { panic!("{event:?}") };
+        *said = then;
+        runs.write("galaxy-1", 1, &[started("galaxy-1"), asked(0, r#"{"lr":0.1}"#), submitted(0, 1), event]);
+        let job = runs.synced().job("galaxy-1", JobId(0)).unwrap().unwrap();
+        let sql = rusqlite::Connection::open(runs.store_path()).unwrap();
+        let trial: String = sql.query_row("SELECT state FROM trials", [], |row| row.get(0)).unwrap();
+        let reason = job.blame.or(job.because.map(|because| because.to_string())).unwrap_or_default();
+        [job.state, trial, reason]
+    };
+    assert_eq!(said(Consequence::Retry { until: second(9), request: None }), ["backoff", "running", ""]);
+    assert_eq!(said(Consequence::Failed { blame: Blame::Inputs }), ["failed", "failed", "inputs"]);
+    assert_eq!(said(Consequence::Paused), ["paused", "paused", ""]);
+    assert_eq!(said(Consequence::Pruned), ["skipped", "pruned", "\"pruned\""]);
+    assert_eq!(said(Consequence::Cancelled), ["cancelled", "failed", ""]);
+}
+
+#[test]
+fn a_figure_that_nobody_measured_is_missing_and_not_zero() {
+    let runs = Runs::new();
+    let mut short = ended(0, 1, Ending::Exit(0), 200, vec![]);
+    if let Event::Ended { report, .. } = &mut short {
+        report.usage.peak_rss = 0;
+    }
+    runs.write("galaxy-1", 1, &[started("galaxy-1"), submitted(0, 1), short]);
+    let store = runs.synced();
+    assert_eq!(store.job("galaxy-1", JobId(0)).unwrap().unwrap().peak_rss, None);
+    let sql = rusqlite::Connection::open(runs.store_path()).unwrap();
+    let kept: (Option<i64>, Option<i64>, Option<i64>, Option<i64>) = sql
+        .query_row("SELECT peak_rss, peak_gpu_memory, gpu_utilisation, read_bytes FROM attempts", [], |row| {
+            Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?))
+        })
+        .unwrap();
+    assert_eq!(kept, (None, None, None, Some(7)));
+}
+
+#[test]
+fn an_attempt_that_nobody_measured_is_no_part_of_the_sums_and_means() {
+    let runs = Runs::new();
+    let mut lost = ended(0, 1, Ending::DriverLost, 200, vec![]);
+    if let Event::Ended { report, .. } = &mut lost {
+        report.usage = Usage::default();
+    }
+    let again = [submitted(0, 2), ended(0, 2, Ending::Exit(0), 200, vec![])];
+    runs.write("galaxy-1", 1, &[started("galaxy-1"), submitted(0, 1), lost]);
+    let mut store = runs.synced();
+    let train = |store: &Store| store.sets("galaxy-1").unwrap().swap_remove(0);
+    assert_eq!((train(&store).attempts, train(&store).timed, train(&store).measured), (1, 0, 0));
+    let sql = rusqlite::Connection::open(runs.store_path()).unwrap();
+    let null = |sql: &rusqlite::Connection, query: &str| sql.query_row(query, [], |row| row.get::<_, bool>(0)).unwrap();
+    assert!(null(
+        &sql,
+        "SELECT coalesce(wall_us, user_us, system_us, peak_rss, read_bytes, write_bytes, voluntary_switches, minor_faults) \
+         IS NULL FROM attempts"
+    ));
+    assert!(null(&sql, "SELECT coalesce(wall_us, cpu_us, max_peak_rss, peak_rss, read_bytes) IS NULL FROM task_sets"));
+    drop(sql);
+    runs.write("galaxy-1", 4, &again);
+    runs.sync(&mut store);
+    let train = train(&store);
+    assert_eq!((train.attempts, train.timed, train.measured), (2, 1, 1));
+    assert_eq!((train.wall_us.mean, train.read_bytes.mean, train.read_bytes.max), (200.0, 7.0, 7));
 }

@@ -1,7 +1,7 @@
 //! Trials of searches, with their parameters, values and numbers on the way.
 
 use super::fixture::{Runs, asked, ended, started, submitted, told};
-use tulpar_core::event::{Blame, Event};
+use tulpar_core::event::Event;
 use tulpar_core::ids::JobId;
 use tulpar_core::job::Ending;
 
@@ -44,7 +44,6 @@ fn trials_are_numbered_as_they_were_asked_for_and_follow_their_jobs() {
             told(0, 0.25, &[(1, 0.5), (2, 0.25)]),
             submitted(1, 1),
             ended(1, 1, Ending::Exit(3), 600, vec![]),
-            Event::Failed { job: JobId(1), blame: Blame::Task },
             asked(2, r#"{"lr":0.3}"#),
         ],
     );
@@ -53,7 +52,7 @@ fn trials_are_numbered_as_they_were_asked_for_and_follow_their_jobs() {
         trials(&runs),
         [
             row(1, "complete", first, Some(r#"{"loss":0.25}"#), None, Some(5)),
-            row(2, "failed", r#"{"lr":0.2}"#, None, Some("task"), Some(8)),
+            row(2, "failed", r#"{"lr":0.2}"#, None, Some("task"), Some(7)),
             row(3, "running", r#"{"lr":0.3}"#, None, None, None),
         ]
     );
@@ -80,8 +79,7 @@ fn a_trial_that_was_cancelled_runs_again_after_a_resume_and_what_is_no_number_is
             submitted(0, 1),
             Event::Reported { job: JobId(0), step: 1, value: f64::NAN },
             ended(0, 1, Ending::Cancelled, 600, vec![]),
-            Event::Cancelled { job: JobId(0) },
-            Event::RunResumed { version: "1".into() },
+            Event::RunResumed { version: "1".into(), reopened: Vec::new() },
             submitted(0, 2),
         ],
     );

@@ -2,7 +2,7 @@
 
 use super::fixture::{Runs, started, submitted, usage};
 use std::path::Path;
-use tulpar_core::event::Event;
+use tulpar_core::event::{Consequence, Event};
 use tulpar_core::ids::{AttemptId, JobId};
 use tulpar_core::job::{Ending, Report};
 use tulpar_core::units::Timestamp;
@@ -35,8 +35,9 @@ fn ended(job: u32, wall_us: u64) -> Event {
         stderr_tail: String::new(),
         script: None,
         told: None,
+        left_out: Vec::new(),
     };
-    Event::Ended { attempt: AttemptId { job: JobId(job), n: 1 }, report: Box::new(report) }
+    Event::Ended { attempt: AttemptId { job: JobId(job), n: 1 }, report: Box::new(report), then: Consequence::Done }
 }
 
 fn wide() -> (Runs, Store) {

@@ -49,9 +49,13 @@ pub(super) fn all_read_everything(report: &Report) -> Option<Finding> {
 }
 
 pub(super) fn imbalance(report: &Report) -> Option<Finding> {
+    // A shell or a copy beside one training is no rank: nobody waits for it at every step.
+    if report.job.trainers < 2 {
+        return None;
+    }
     let run = report.job.run_time;
     let (rank, slowest, other, how) = match &report.io {
-        Some(io) if io.traced && io.ranks.len().max(report.job.trainers) >= 2 => {
+        Some(io) if io.traced => {
             let slowest = io.slowest_rank?;
             (slowest.rank, slowest.seconds, io.mean_rank, "on average")
         }

@@ -395,6 +395,10 @@ fn a_rank_that_lags_is_found_in_traces_and_in_counters() {
         report
     };
     told("IO26", Severity::Warning, counted(9.0), counted(1.2));
+    // One training, and the shell that started it.
+    let mut alone = slowest(40.0);
+    (alone.job.processes, alone.job.trainers) = (3, 1);
+    assert_eq!(find(&alone, "IO26"), None);
 }
 
 #[test]

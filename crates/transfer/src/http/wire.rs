@@ -2,9 +2,12 @@
 //! the messages mean.
 
 use std::io::{self, ErrorKind, Read};
+use std::time::{Duration, Instant};
 
 /// Heads that are longer belong to somebody who means harm or is lost.
 const LONGEST_HEAD: usize = 64 << 10;
+/// From the first byte of a head to its last: a side that sends byte by byte holds a connection no longer than this.
+const SLOWEST_HEAD: Duration = Duration::from_secs(30);
 const LONGEST_LINE: usize = 4 << 10;
 const BUFFER: usize = 128 << 10;
 
@@ -92,6 +95,11 @@ impl<S: Read> Wire<S> {
 
     /// Waits for a whole head and says how long it is. `None`: the connection ended, and nothing of a head had come.
     pub(crate) fn head(&mut self) -> io::Result<Option<usize>> {
+        self.head_within(SLOWEST_HEAD)
+    }
+
+    fn head_within(&mut self, limit: Duration) -> io::Result<Option<usize>> {
+        let mut began = None;
         let mut searched = 0;
         loop {
             // Empty lines before a message are allowed and mean nothing.
@@ -107,6 +115,9 @@ impl<S: Read> Wire<S> {
                 return Err(broken("the head of the message is too long"));
             }
             let nothing = available.is_empty();
+            if !nothing && began.get_or_insert_with(Instant::now).elapsed() > limit {
+                return Err(io::Error::new(ErrorKind::TimedOut, "the head of the message came too slowly"));
+            }
             if self.fill()? == 0 {
                 return if nothing { Ok(None) } else { Err(ended("the connection ended within a head".into())) };
             }
@@ -250,5 +261,25 @@ impl Body {
             return Err("there is both a Content-Length and a Transfer-Encoding");
         }
         Ok(body)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    struct OneByOne;
+
+    impl Read for OneByOne {
+        fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+            buffer[0] = b'E';
+            Ok(1)
+        }
+    }
+
+    #[test]
+    fn a_head_that_comes_byte_by_byte_ends_the_connection() {
+        let mut wire = Wire::new(OneByOne);
+        assert_eq!(wire.head_within(Duration::ZERO).unwrap_err().kind(), ErrorKind::TimedOut);
     }
 }

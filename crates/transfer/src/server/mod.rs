@@ -10,6 +10,7 @@ mod serve;
 mod throttle;
 
 pub use pages::{Answer, AnswerBody, Asked, Handler, Pages, Stream};
+pub use request::is_this_machine;
 
 use crate::credentials::Secret;
 use crate::location::Location;

@@ -28,6 +28,7 @@ pub(super) struct Request {
     pub(super) if_range: Option<String>,
     pub(super) if_none_match: Option<String>,
     pub(super) authorization: Option<String>,
+    pub(super) host: Option<String>,
     pub(super) sha256: Option<Sha256Digest>,
     pub(super) executable: bool,
     pub(super) expects_continue: bool,
@@ -78,6 +79,7 @@ impl Request {
             if_range: None,
             if_none_match: None,
             authorization: None,
+            host: None,
             sha256: None,
             executable: false,
             expects_continue: false,
@@ -102,6 +104,8 @@ impl Request {
             self.if_none_match = Some(value.to_owned());
         } else if is("authorization") {
             self.authorization = Some(value.to_owned());
+        } else if is("host") {
+            self.host = Some(value.to_owned());
         } else if is("expect") {
             self.expects_continue = value.eq_ignore_ascii_case("100-continue");
         } else if is("x-executable") {
@@ -123,6 +127,15 @@ impl Request {
         }
         Ok(())
     }
+}
+
+/// `localhost`, or an address in digits: no name that somebody else decides about.
+pub fn is_this_machine(host: &str) -> bool {
+    let name = match host.strip_prefix('[') {
+        Some(rest) => return rest.split(']').next().is_some_and(|ip| ip.parse::<std::net::Ipv6Addr>().is_ok()),
+        None => host.rsplit_once(':').map_or(host, |(name, _)| name),
+    };
+    name.eq_ignore_ascii_case("localhost") || name.parse::<std::net::Ipv4Addr>().is_ok()
 }
 
 fn strip_prefix_ignoring_case<'a>(text: &'a str, prefix: &str) -> Option<&'a str> {
@@ -190,6 +203,16 @@ pub(super) fn range(text: &str, size: u64) -> Result<Option<(u64, u64)>, ()> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn only_names_that_nobody_else_decides_about_are_this_machine() {
+        for host in ["localhost:8230", "LOCALHOST", "127.0.0.1:8230", "[::1]:8230", "10.0.0.7"] {
+            assert!(is_this_machine(host), "{host}");
+        }
+        for host in ["evil.example:8230", "localhost.evil.example", "127.0.0.1.evil.example", ""] {
+            assert!(!is_this_machine(host), "{host}");
+        }
+    }
 
     #[test]
     fn paths_stay_below_the_root() {

@@ -3,7 +3,7 @@
 
 use super::Shared;
 use super::listener::Books;
-use super::request::{Bad, Method, Request, range};
+use super::request::{Bad, Method, Request, is_this_machine, range};
 use crate::date;
 use crate::error::{ErrorKind, TransferError};
 use crate::http::answer::LISTING;
@@ -31,9 +31,11 @@ pub(super) fn connection(socket: TcpStream, shared: &Shared, books: &Books) {
     let _ = socket.set_nodelay(true);
     let _ = socket.set_read_timeout(Some(IDLE));
     let _ = socket.set_write_timeout(Some(IDLE));
+    let is_local = socket.local_addr().is_ok_and(|address| address.ip().is_loopback());
+    let is_open_here = is_local && shared.options.token.is_none();
     let wire = Wire::new(socket);
     let mut connection =
-        Connection { wire, out: Vec::with_capacity(GATHERED), shared, books, folder: None, keep: true };
+        Connection { wire, out: Vec::with_capacity(GATHERED), shared, books, is_open_here, folder: None, keep: true };
     // An error here is the other side going away: there is nobody left to tell.
     let _ = connection.run();
     let _ = connection.wire.stream.shutdown(Shutdown::Both);
@@ -44,6 +46,8 @@ struct Connection<'a> {
     out: Vec<u8>,
     shared: &'a Shared,
     books: &'a Books,
+    /// It came from this machine, where no token is needed.
+    is_open_here: bool,
     /// The folder of the last PUT: the next one is likely to go there too.
     folder: Option<(String, Arc<OwnedFd>)>,
     keep: bool,
@@ -98,6 +102,15 @@ impl Connection<'_> {
 
     fn answer(&mut self, mut request: Request) -> io::Result<()> {
         self.keep = request.keep;
+        // A page elsewhere can make its own name lead here; what it asks for still carries that name.
+        if self.is_open_here && !request.host.as_deref().is_none_or(is_this_machine) {
+            return self.decline(
+                &mut request,
+                421,
+                "this server is for this machine: ask for it by its address, or as localhost",
+                "",
+            );
+        }
         if let Some(token) = &self.shared.options.token {
             let shown = request.authorization.as_deref().and_then(|text| text.strip_prefix("Bearer ")).unwrap_or("");
             if !token.is(shown.trim()) {

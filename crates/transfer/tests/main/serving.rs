@@ -137,6 +137,18 @@ fn without_the_token_nothing_is_told() {
 }
 
 #[test]
+fn without_a_token_a_name_that_others_decide_about_leads_nowhere() {
+    let root = folder();
+    let server = server(root.path());
+    let put =
+        |host: &str| status(&server, &format!("PUT /a HTTP/1.1\r\nHost: {host}\r\nContent-Length: 4\r\n\r\nevil"));
+    assert_eq!(put("evil.example"), "421");
+    assert_eq!(status(&server, "GET / HTTP/1.1\r\nHost: evil.example\r\n\r\n"), "421");
+    assert_eq!(names(root.path()), Vec::<String>::new());
+    assert_eq!((put("localhost:80"), put("127.0.0.1:80")), ("201".into(), "201".into()));
+}
+
+#[test]
 fn a_read_only_server_changes_nothing() {
     let root = folder();
     std::fs::write(root.path().join("a"), "data").unwrap();

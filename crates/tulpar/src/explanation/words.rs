@@ -48,15 +48,17 @@ pub(crate) fn short(explanation: &Explanation, now: Timestamp) -> String {
         }
         Explanation::Ready { at_most: Some(most), .. } => format!("{most} of its set run, as many as may"),
         Explanation::Ready { could_ever_run: false, .. } => "no node can ever give what it asks for".to_owned(),
+        Explanation::Ready { kept_for: Some(kept), .. } => format!("room is kept for {}", kept.job),
         Explanation::Ready { nodes, .. } => match nodes.iter().find(|node| !node.lacks.is_empty()) {
             Some(node) => format!("{}: {}", node.node, node.lacks.join("; ")),
-            None => "it is next".to_owned(),
+            None => "there is room".to_owned(),
         },
         Explanation::Live { reason: Some(reason), .. } => format!("held: {reason}"),
         Explanation::Live { node, since, .. } => format!("on {node} for {}", duration(now.since(*since))),
         Explanation::Backoff { until, attempt } => {
             format!("attempt {attempt} failed, the next in {}", duration(until.since(now)))
         }
+        Explanation::Paused { .. } => "paused until it is among the best at its step".to_owned(),
         Explanation::Settled { .. } => String::new(),
     }
 }
@@ -99,11 +101,21 @@ pub(crate) fn lines(view: &ExplainView) -> Words {
         show_explanation(&mut words, view, explanation);
     }
     show_reason(&mut words, view);
+    if !view.metadata.is_empty() {
+        words.line(format!("Metadata: {}", tulpar_core::workflow::Metadata::line(&view.metadata)));
+    }
     for decision in &view.planned {
         words.line(format!("Planned: {} ({})", decision.what, decision.why));
     }
     show_changed_files(&mut words, view);
     show_attempts(&mut words, view);
+    if let Some(undeclared) = &view.undeclared {
+        words.line(format!(
+            "It read files that none of its inputs names, and nobody sees when they change: {}",
+            undeclared.names()
+        ));
+        undeclared.declare.iter().for_each(|line| words.hint(line.clone()));
+    }
     say_next(&mut words, view);
     words
 }
@@ -138,15 +150,24 @@ fn show_explanation(words: &mut Words, view: &ExplainView, explanation: &Explana
         Explanation::Ready { at_most: Some(most), .. } => {
             words.line(format!("It is ready, but {most} of its task set run already, as many as `at_most` allows."));
         }
-        Explanation::Ready { ready, nodes, could_ever_run, .. } => {
+        Explanation::Ready { ready, nodes, could_ever_run, kept_for, .. } => {
             if *could_ever_run {
                 words.line(format!("It is ready; {} wait for free resources.", count(*ready, "task")));
             } else {
                 words.line("No node of the site can ever give what it asks for.");
             }
+            if let Some(kept) = kept_for {
+                let job = &kept.job;
+                words.line(match kept.until.map(|until| until.since(replay::now())) {
+                    Some(left) if !left.is_zero() => format!(
+                        "Where there is room, it is kept for {job}, which is more urgent and expected to start in {}.",
+                        duration(left)
+                    ),
+                    _ => format!("Where there is room, it is kept for {job}, which is more urgent."),
+                });
+            }
             for node in nodes.iter().take(20) {
-                let lacks =
-                    if node.lacks.is_empty() { "has room; it is next".to_owned() } else { node.lacks.join("; ") };
+                let lacks = if node.lacks.is_empty() { "has room".to_owned() } else { node.lacks.join("; ") };
                 words.line(format!("  {}: {lacks}", node.node));
             }
         }
@@ -167,6 +188,9 @@ fn show_explanation(words: &mut Words, view: &ExplainView, explanation: &Explana
             let left = until.since(replay::now());
             words.line(format!("Attempt {attempt} failed; the next begins in {}.", duration(left)));
         }
+        Explanation::Paused { attempt } => words.line(format!(
+            "The trial paused after attempt {attempt}, with its checkpoint; it goes on if it is among the best at its step after all."
+        )),
         Explanation::Settled { state, excused, .. } => show_settled(words, view, *state, *excused),
     }
 }
@@ -197,11 +221,26 @@ fn show_settled(words: &mut Words, view: &ExplainView, state: State, excused: bo
             }
         }
         State::Done => {
-            if let Some(run) = &view.reused_from {
-                words.line(format!("Its results were reused from {run}: nothing that they depend on has changed."));
+            if let (Some(run), Some(attempt)) = (&view.reused_from, view.accepted_attempt) {
+                words.line(format!("The files of attempt {attempt} of {run} were accepted: only the declaration of outputs is another one."));
+            } else if let Some(run) = &view.reused_from {
+                words.line(format!("Its results were reused from {run}: its command, parameters, inputs and declared environment are the same."));
+                if !view.named_only.is_empty() {
+                    let names: Vec<String> = view.named_only.iter().map(|name| format!("`{name}`")).collect();
+                    words.line(format!(
+                        "Of {} only the name was compared: nobody knows whether its content is the same.",
+                        names.join(", ")
+                    ));
+                }
             }
         }
-        State::Cancelled => words.line("A person cancelled it."),
+        State::Cancelled => match view.attempts.last().filter(|last| !last.stderr_tail.is_empty()) {
+            // The site's own words, of whoever or whatever removed it there.
+            Some(last) if last.ending == Some(Ending::Cancelled) => {
+                words.line(format!("It was cancelled: {}.", last.stderr_tail.trim_end_matches(['.', '\n'])));
+            }
+            _ => words.line("A person cancelled it."),
+        },
         _ => {}
     }
 }
@@ -232,6 +271,9 @@ fn show_attempts(words: &mut Words, view: &ExplainView) {
     for attempt in &view.attempts {
         words.line(format!("Attempt {}: {}", attempt.attempt, attempt.line()));
         attempt.inside().iter().for_each(|line| words.line(format!("  {line}")));
+        if !attempt.left_out.is_empty() {
+            words.line(format!("  {}", crate::declared::left_out(&attempt.left_out, attempt.ending.as_ref())));
+        }
         if let Some(next) = &attempt.next {
             words.line(format!("  then allowed {}", crate::view::request_words(next)));
         }
@@ -256,7 +298,12 @@ fn say_next(words: &mut Words, view: &ExplainView) {
             words.line(format!("  there is: {}", left.join(", ")));
         }
     }
+    view.declare.iter().for_each(|line| words.line(format!("  {line}")));
+    let has_made = view.attempts.last().is_some_and(|last| !last.made.is_empty());
     match (view.state, view.standing) {
+        ("failed", _) if has_made => words.hint(
+            "its files are kept: when the declaration is mended, `tulpar run` and `tulpar resume` accept them without computing again, as long as the command, the inputs and the environment stay the same",
+        ),
         ("failed", _) => words.hint(format!(
             "when the cause is outside the workflow, `tulpar resume {run}` tries it again; when you change the workflow, `tulpar run` reuses all that is finished"
         )),

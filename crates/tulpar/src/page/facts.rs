@@ -2,9 +2,11 @@
 
 use super::{Trouble, lock};
 use serde::Serialize;
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex};
+use tulpar_core::ids::Digest;
 use tulpar_core::plan::Plan;
+use tulpar_core::provenance;
 use tulpar_core::site::{Node, NodeKind};
 use tulpar_exec::folder::{Project, RunFolder, SavedRun};
 use tulpar_report::live::{self, SetGraph};
@@ -26,6 +28,8 @@ pub(super) struct RunFacts {
     pub(super) mode: String,
     pub(super) site: SiteFacts,
     pub(super) graph: SetGraph,
+    /// The content of each data entry.
+    pub(super) inputs: BTreeMap<String, Digest>,
     /// How many of its tasks are searches.
     pub(super) searches: usize,
     /// The kind of each task set, by the set's name.
@@ -106,6 +110,7 @@ impl RunFacts {
                 all: plan.site.nodes.clone(),
             },
             graph,
+            inputs: provenance::inputs(plan),
             searches: plan.workflow.tasks.iter().filter(|task| task.search().is_some()).count(),
             kinds,
         }

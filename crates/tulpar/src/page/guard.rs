@@ -1,27 +1,29 @@
-//! Who may look: everybody on this machine, or whoever shows the token.
+//! Who may look: whoever shows the token. Other users of this machine reach its own addresses too.
 
-use tulpar_transfer::{Answer, Asked, Secret};
+use tulpar_transfer::{Answer, Asked, Secret, is_this_machine};
 
-/// The name of the cookie that remembers the token.
+/// How the name of the cookie begins that remembers the token.
 const COOKIE: &str = "tulpar-token";
 const YEAR: u32 = 365 * 24 * 60 * 60;
 
 pub(crate) struct Guard {
-    token: Option<Secret>,
+    token: Secret,
+    /// It listens on this machine's own addresses only.
+    local: bool,
 }
 
 impl Guard {
-    /// Without a token everybody who reaches the address may look.
-    pub(crate) fn new(token: Option<Secret>) -> Self {
-        Guard { token }
+    pub(crate) fn new(token: Secret, local: bool) -> Self {
+        Guard { token, local }
     }
 
     pub(super) fn refuses(&self, asked: &Asked) -> Option<Answer> {
-        let Some(token) = &self.token else {
-            // A page elsewhere can make its own name lead here; what it asks for still carries that name.
-            return (!asked.header("host").is_none_or(is_this_machine))
-                .then(|| plain(421, "this page is for this machine: ask for it by its address, or as localhost\n"));
-        };
+        let token = &self.token;
+        // A page elsewhere can make its own name lead here; what it asks for still carries that name.
+        if self.local && !asked.header("host").is_none_or(is_this_machine) {
+            return Some(plain(421, "this page is for this machine: ask for it by its address, or as localhost\n"));
+        }
+        let cookie_name = cookie_name(asked.header("host").unwrap_or_default());
         // A link with the token opens the page; afterwards it is in a cookie and no longer in the address.
         if let Some(shown) = asked.query("token") {
             if !token.is(shown) {
@@ -30,13 +32,13 @@ impl Guard {
                     "this token is not the right one; `tulpar serve` prints the address with it\n",
                 ));
             }
-            let cookie = format!("{COOKIE}={shown}; Path=/; Max-Age={YEAR}; HttpOnly; SameSite=Strict");
+            let cookie = format!("{cookie_name}={shown}; Path=/; Max-Age={YEAR}; HttpOnly; SameSite=Strict");
             let path: String = asked.path.iter().map(|part| format!("/{}", escaped(part))).collect();
             let path = if path.is_empty() { "/".to_owned() } else { path };
             return Some(plain(303, "").with("Location", path).with("Set-Cookie", cookie));
         }
         let bearer = asked.header("authorization").and_then(|text| text.strip_prefix("Bearer ")).map(str::trim);
-        let shown = bearer.or_else(|| asked.cookie(COOKIE)).unwrap_or_default();
+        let shown = bearer.or_else(|| asked.cookie(&cookie_name)).unwrap_or_default();
         (!token.is(shown)).then(|| {
             plain(
                 401,
@@ -44,6 +46,16 @@ impl Guard {
             )
             .with("WWW-Authenticate", "Bearer")
         })
+    }
+}
+
+/// Cookies do not know ports: each server has one of its own.
+fn cookie_name(host: &str) -> String {
+    match host.rsplit_once(':') {
+        Some((_, port)) if !port.is_empty() && port.bytes().all(|byte| byte.is_ascii_digit()) => {
+            format!("{COOKIE}-{port}")
+        }
+        _ => COOKIE.to_owned(),
     }
 }
 
@@ -56,15 +68,6 @@ fn escaped(part: &str) -> String {
     part.bytes().map(|byte| if plain(byte) { char::from(byte).to_string() } else { format!("%{byte:02X}") }).collect()
 }
 
-/// `localhost`, or an address in digits: no name that somebody else decides about.
-fn is_this_machine(host: &str) -> bool {
-    let name = match host.strip_prefix('[') {
-        Some(rest) => return rest.split(']').next().is_some_and(|ip| ip.parse::<std::net::Ipv6Addr>().is_ok()),
-        None => host.rsplit_once(':').map_or(host, |(name, _)| name),
-    };
-    name.eq_ignore_ascii_case("localhost") || name.parse::<std::net::Ipv4Addr>().is_ok()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -74,24 +77,13 @@ mod tests {
     }
 
     #[test]
-    fn only_names_that_nobody_else_decides_about_are_this_machine() {
-        for host in ["localhost:8230", "LOCALHOST", "127.0.0.1:8230", "[::1]:8230", "10.0.0.7"] {
-            assert!(is_this_machine(host), "{host}");
-        }
-        for host in ["evil.example:8230", "localhost.evil.example", "127.0.0.1.evil.example", ""] {
-            assert!(!is_this_machine(host), "{host}");
-        }
-    }
-
-    #[test]
     fn a_token_is_asked_for_and_kept_in_a_cookie() {
-        let guard = Guard::new(Some(Secret::new("hush")));
+        let guard = Guard::new(Secret::new("hush"), true);
         assert_eq!(status(&guard, "/"), Some(401));
         assert_eq!(status(&guard, "/?token=wrong"), Some(401));
         let answer = guard.refuses(&Asked::parse("/runs/a%2Fb?token=hush").unwrap()).unwrap();
         assert_eq!(answer.status, 303);
         assert!(answer.headers.iter().any(|(name, value)| *name == "Location" && value == "/runs/a%2Fb"));
         assert!(answer.headers.iter().any(|(name, value)| *name == "Set-Cookie" && value.contains("HttpOnly")));
-        assert_eq!(status(&Guard::new(None), "/"), None);
     }
 }

@@ -3,6 +3,7 @@
 //! Figures come from the store, reasons from the engine of the replayed run. How they look is `report::live`'s work.
 
 mod board;
+mod differences;
 mod facts;
 mod guard;
 mod jobs;
@@ -70,7 +71,9 @@ impl From<StoreError> for Trouble {
 impl From<FolderError> for Trouble {
     fn from(error: FolderError) -> Self {
         match error {
-            FolderError::NoSuchRun(_) | FolderError::NoRuns => Trouble::NotFound(error.to_string()),
+            FolderError::NoSuchRun(_) | FolderError::NoRuns | FolderError::OnlySimulated(_) => {
+                Trouble::NotFound(error.to_string())
+            }
             other => Trouble::Failed(other.into()),
         }
     }

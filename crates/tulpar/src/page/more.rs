@@ -1,5 +1,6 @@
 //! What a run used over time and what runs now; runs side by side; and all of it for Prometheus.
 
+use super::differences::{self, Difference, Side};
 use super::replays::{Look, read};
 use super::runs::folded;
 use super::{Given, Page, Trouble, json};
@@ -45,12 +46,15 @@ struct RunningView {
 #[derive(Serialize)]
 struct CompareView {
     runs: Vec<ComparedRun>,
+    differences: Vec<Difference>,
 }
 
 #[derive(Serialize)]
 struct ComparedRun {
     run: String,
     standing: Standing,
+    #[serde(skip_serializing_if = "is_false")]
+    simulated: bool,
     took_us: Option<u64>,
     tasks: u64,
     reused: u64,
@@ -70,24 +74,43 @@ struct ComparedSet {
 #[derive(Clone, Copy, Default, Serialize)]
 struct Sums {
     attempts: u64,
+    /// Of the attempts, those whose wall time is known.
+    timed: u64,
     wall_us: u64,
-    cpu_us: u64,
-    peak_rss: u64,
-    read_bytes: u64,
-    write_bytes: u64,
+    /// Absent, as the rest, where nobody measured it.
+    cpu_us: Option<u64>,
+    peak_rss: Option<u64>,
+    read_bytes: Option<u64>,
+    write_bytes: Option<u64>,
 }
 
 impl Sums {
     fn of<'a>(summaries: impl Iterator<Item = &'a SetSummary>) -> Self {
-        summaries.fold(Sums::default(), |sums, set| Sums {
-            attempts: sums.attempts + set.attempts,
-            wall_us: sums.wall_us + set.wall_us.total,
-            cpu_us: sums.cpu_us + set.cpu_us.total,
-            peak_rss: sums.peak_rss.max(set.peak_rss.max),
-            read_bytes: sums.read_bytes + set.read_bytes.total,
-            write_bytes: sums.write_bytes + set.write_bytes.total,
+        summaries.fold(Sums::default(), |sums, set| {
+            let with = |sum: Option<u64>, of: u64| if set.measured > 0 { Some(sum.unwrap_or(0) + of) } else { sum };
+            Sums {
+                attempts: sums.attempts + set.attempts,
+                timed: sums.timed + set.timed,
+                wall_us: sums.wall_us + set.wall_us.total,
+                cpu_us: with(sums.cpu_us, set.cpu_us.total),
+                peak_rss: sums.peak_rss.max(Some(set.peak_rss.max).filter(|bytes| *bytes > 0)),
+                read_bytes: with(sums.read_bytes, set.read_bytes.total),
+                write_bytes: with(sums.write_bytes, set.write_bytes.total),
+            }
         })
     }
+
+    /// What is invented of a simulated run is not shown as measured.
+    fn of_run(self, simulated: bool) -> Self {
+        match simulated {
+            true => Self { cpu_us: None, peak_rss: None, read_bytes: None, write_bytes: None, ..self },
+            false => self,
+        }
+    }
+}
+
+fn is_false(value: &bool) -> bool {
+    !value
 }
 
 impl Page {
@@ -130,8 +153,13 @@ impl Page {
     /// `?run=a&run=b`
     pub(super) fn compare(&self, asked: &Asked) -> Given {
         let names: Vec<&str> = asked.queries("run").take(MOST_COMPARED).collect();
-        let runs = names.into_iter().map(|run| self.compared(run)).collect::<Result<_, Trouble>>()?;
-        json(&CompareView { runs })
+        let runs = names.iter().map(|run| self.compared(run)).collect::<Result<_, Trouble>>()?;
+        let sides = names.iter().map(|run| {
+            let line = self.board.line(run).ok_or_else(|| Trouble::NotFound(format!("no run is called `{run}`")))?;
+            Ok(Side::new(&line, &self.run_facts(run)?.inputs))
+        });
+        let differences = differences::between(&sides.collect::<Result<Vec<_>, Trouble>>()?);
+        json(&CompareView { runs, differences })
     }
 
     fn compared(&self, run: &str) -> Result<ComparedRun, Trouble> {
@@ -140,16 +168,17 @@ impl Page {
         let summaries = if line.events == 0 { Vec::new() } else { self.stores.ask(|store| store.sets(run))? };
         let sets = folded(&facts, &summaries).into_iter().map(|(node, members)| ComparedSet {
             name: node.name.clone(),
-            sums: Sums::of(members.iter().map(|place| &summaries[*place])),
+            sums: Sums::of(members.iter().map(|place| &summaries[*place])).of_run(line.simulated),
         });
         Ok(ComparedRun {
             run: line.run.clone(),
             standing: line.standing,
+            simulated: line.simulated,
             took_us: line.took_us(),
             tasks: line.tasks,
             reused: line.reused,
             failed: line.states.get("failed").copied().unwrap_or(0),
-            total: Sums::of(summaries.iter()),
+            total: Sums::of(summaries.iter()).of_run(line.simulated),
             sets: sets.collect(),
         })
     }
@@ -166,16 +195,17 @@ impl Page {
                 let running = if live { store.latest_samples(&line.run)? } else { Vec::new() };
                 Ok((store.sets(&line.run)?, running, store.transfer_totals(&line.run)?))
             })?;
-            let sums = Sums::of(sets.iter());
+            let sums = Sums::of(sets.iter()).of_run(line.simulated);
             let known = || running.iter().filter_map(|attempt| attempt.sample);
             runs.push(RunFigures {
                 standing: line.standing.word(),
+                simulated: line.simulated,
                 started: line.started.filter(|_| !line.simulated).map(|at| at.0 as f64 / 1e6),
                 seconds: line.took_us().unwrap_or(0) as f64 / 1e6,
                 reused: line.reused,
                 events: line.events,
                 attempts: sums.attempts,
-                cpu_seconds: sums.cpu_us as f64 / 1e6,
+                cpu_seconds: sums.cpu_us.map(|us| us as f64 / 1e6),
                 wall_seconds: sums.wall_us as f64 / 1e6,
                 read_bytes: sums.read_bytes,
                 written_bytes: sums.write_bytes,

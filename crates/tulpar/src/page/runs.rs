@@ -6,6 +6,7 @@ use crate::replay::{self, Standing};
 use serde::Serialize;
 use std::collections::BTreeMap;
 use tulpar_core::ids::JobId;
+use tulpar_core::provenance::{Metric, Provenance};
 use tulpar_core::units::Timestamp;
 use tulpar_exec::folder::RunFolder;
 use tulpar_report::live::SetNode;
@@ -38,6 +39,8 @@ pub(super) struct RunLine {
     pub(super) reused: u64,
     pub(super) resumed: u64,
     pub(super) events: u64,
+    pub(super) provenance: Provenance,
+    pub(super) metrics: Vec<Metric>,
     /// Lines of its journal that could not be read.
     #[serde(skip_serializing_if = "is_zero")]
     pub(super) bad_lines: u64,
@@ -75,6 +78,8 @@ impl RunLine {
             reused: answer.map_or(0, |answer| answer.reused),
             resumed: answer.map_or(0, |answer| answer.resumed),
             events: answer.map_or(0, |answer| answer.events),
+            provenance: answer.map(|answer| answer.provenance.clone()).unwrap_or_default(),
+            metrics: answer.map(|answer| answer.metrics.clone()).unwrap_or_default(),
             bad_lines: answer.map_or(0, |answer| answer.bad_lines),
             reading: None,
         }
@@ -122,7 +127,8 @@ struct SetView<'a> {
     wall_us: u64,
     longest_us: u64,
     cpu_us: u64,
-    peak_rss: u64,
+    /// Absent where nobody looked before the end.
+    peak_rss: Option<u64>,
     read_bytes: u64,
     write_bytes: u64,
 }
@@ -226,7 +232,7 @@ fn sets<'a>(facts: &'a RunFacts, summaries: &[SetSummary]) -> Vec<SetView<'a>> {
             wall_us: all().map(|summary| summary.wall_us.total).sum(),
             longest_us: all().map(|summary| summary.wall_us.max).max().unwrap_or(0),
             cpu_us: all().map(|summary| summary.cpu_us.total).sum(),
-            peak_rss: all().map(|summary| summary.peak_rss.max).max().unwrap_or(0),
+            peak_rss: all().map(|summary| summary.peak_rss.max).max().filter(|bytes| *bytes > 0),
             read_bytes: all().map(|summary| summary.read_bytes.total).sum(),
             write_bytes: all().map(|summary| summary.write_bytes.total).sum(),
         }

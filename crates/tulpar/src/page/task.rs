@@ -7,9 +7,8 @@ use crate::explanation::{self, ExplainView, Link};
 use crate::history::{self, attempt_folder};
 use crate::replay::Standing;
 use crate::view::{request_words, state_word};
-use crate::{by_hand, verbs};
+use crate::{by_hand, streams, verbs};
 use serde::Serialize;
-use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
 use std::path::Path;
 use tulpar_core::engine::State;
@@ -19,6 +18,7 @@ use tulpar_core::job::{InputFile, InputFiles};
 use tulpar_core::resources::Request;
 use tulpar_core::units::Timestamp;
 use tulpar_exec::journal::Entry;
+use tulpar_launch::Redaction;
 use tulpar_store::{AttemptAnswer, JobAnswer, JobLine, OutputAnswer, StoryEvent};
 use tulpar_transfer::{Answer, Asked};
 
@@ -237,15 +237,21 @@ impl Page {
         let folder = self.folder(run)?;
         let n = super::jobs::number(asked, "attempt")?.unwrap_or(1);
         let attempt = AttemptId { job: job_of(job)?, n };
+        let shown = self.replays.wait(&folder)?;
+        let shown = read(&shown);
+        if attempt.job.index() >= shown.replayed.engine.graph().len() {
+            return Err(Trouble::NotFound(format!("{run} has no job {}", attempt.job.0)));
+        }
+        let redaction = streams::redaction(&shown.replayed.engine, attempt.job);
         let place = attempt_folder(&folder, attempt);
-        let read = |name: &str| {
+        let stream = |name: &str| {
             let path = place.join(name);
-            end_of(&path).or_else(|error| match error.kind() {
+            end_of(&path, &redaction).or_else(|error| match error.kind() {
                 io::ErrorKind::NotFound => Ok(StreamView::default()),
                 _ => Err(crate::failure::Failure::Read { path: path.clone(), source: error }),
             })
         };
-        json(&LogsView { attempt: n, stdout: read("stdout")?, stderr: read("stderr")? })
+        json(&LogsView { attempt: n, stdout: stream("stdout")?, stderr: stream("stderr")? })
     }
 }
 
@@ -283,6 +289,7 @@ fn state_of(word: &str) -> State {
         "running" => State::Running,
         "held" => State::Held,
         "backoff" => State::Backoff,
+        "paused" => State::Paused,
         "done" => State::Done,
         "failed" => State::Failed,
         "skipped" => State::Skipped,
@@ -298,8 +305,8 @@ fn recorded(event: &StoryEvent) -> Option<Entry> {
 }
 
 /// The last part of a file, from the beginning of a line.
-fn end_of(path: &Path) -> io::Result<StreamView> {
-    let mut file = File::open(path)?;
+fn end_of(path: &Path, redaction: &Redaction) -> io::Result<StreamView> {
+    let mut file = streams::open(path)?;
     let bytes = file.metadata()?.len();
     let from = bytes.saturating_sub(TAIL);
     file.seek(SeekFrom::Start(from))?;
@@ -307,5 +314,5 @@ fn end_of(path: &Path) -> io::Result<StreamView> {
     file.take(TAIL).read_to_end(&mut read)?;
     let cut = from > 0;
     let start = if cut { read.iter().position(|byte| *byte == b'\n').map_or(0, |place| place + 1) } else { 0 };
-    Ok(StreamView { bytes, cut, text: String::from_utf8_lossy(&read[start..]).into_owned() })
+    Ok(StreamView { bytes, cut, text: redaction.text(String::from_utf8_lossy(&read[start..]).into_owned()) })
 }

@@ -21,7 +21,10 @@ pub(crate) fn clean(folder: Option<&Path>, arguments: &CleanArguments) -> Result
         arguments.runs.iter().map(|name| project.run(Some(name))).collect::<Result<_, _>>()?
     } else {
         let mut all = project.all_runs()?;
-        all.pop();
+        // A simulation does not take the place of the latest run.
+        if let Some(latest) = all.iter().rposition(|run| !run.is_simulated()) {
+            all.remove(latest);
+        }
         all
     };
     let (mut freed, mut removed) = (0, 0);
@@ -85,22 +88,27 @@ fn remove(project: &Project, run: &RunFolder) -> Result<(), Failure> {
     if let Ok(elsewhere) = fs::read_link(run.attempts()) {
         remove_tree(&elsewhere).map_err(|source| Failure::Write { path: elsewhere.clone(), source })?;
     }
-    let bin = project.root().join(".tulpar/removed");
+    let bin = project.own().join("removed");
     let failed = |path: &Path| {
         let path = path.to_owned();
         move |source| Failure::Write { path, source }
     };
     fs::create_dir_all(&bin).map_err(failed(&bin))?;
     let gone = bin.join(format!("{}.{}", run.name, std::process::id()));
-    fs::rename(&run.path, &gone).map_err(failed(&run.path))?;
-    remove_tree(&gone).map_err(failed(&gone))?;
+    let place = match fs::rename(&run.path, &gone) {
+        Ok(()) => &gone,
+        // A folder of a lower layer of an overlay cannot be moved.
+        Err(error) if error.kind() == io::ErrorKind::CrossesDevices => &run.path,
+        Err(error) => return Err(failed(&run.path)(error)),
+    };
+    remove_tree(place).map_err(failed(place))?;
     // Refuses while something is left of an earlier time, and that is what is wanted.
     let _ = fs::remove_dir(&bin);
     Ok(())
 }
 
 /// Tasks may have taken the right to write from their own folders.
-fn remove_tree(folder: &Path) -> io::Result<()> {
+pub(super) fn remove_tree(folder: &Path) -> io::Result<()> {
     if fs::remove_dir_all(folder).is_ok() {
         return Ok(());
     }

@@ -171,10 +171,12 @@ fn run_once(
 ) -> Result<(RunFolder, Left), Failure> {
     let run = project.new_run(&plan.workflow.name)?;
     let policy = Policy { cache: true, ..Policy::default() };
-    run.save(&SavedRun { version: VERSION.into(), workflow_file: "drill".into(), policy, plan: plan.clone() })?;
+    let workflow_file = "drill".into();
+    run.save(&SavedRun { version: VERSION.into(), workflow_file, code: None, policy, plan: plan.clone() })?;
     let launch = LaunchArguments {
         sample: "1s".to_owned(),
         keep: Keep::Failed,
+        link_large: false,
         cache_quota: None,
         hooks: HookArguments { no_hooks: true, ..HookArguments::default() },
     };
@@ -186,7 +188,7 @@ fn run_once(
             (Box::new(drill) as Box<_>, observations)
         }
     };
-    let ran = run_with(project, &run, &launch, &run.name, BTreeSet::new(), &mut progress, wrap)?;
+    let ran = run_with(project, &run, &launch, Some(&run.name), BTreeSet::new(), &mut progress, wrap)?;
     progress.finish(ran.counts, ran.outcome, &run.name);
     if ran.outcome != Outcome::Done {
         return Err(Failure::Site {
@@ -196,7 +198,7 @@ fn run_once(
     }
     let mut took = Duration::ZERO;
     let replayed = replay::open_with(run.clone(), |_, entry| {
-        if let Event::Ended { attempt, report } = &entry.event
+        if let Event::Ended { attempt, report, .. } = &entry.event
             && attempt.job == job
         {
             took = Duration::from_micros(report.usage.wall_us);

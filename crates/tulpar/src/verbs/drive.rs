@@ -1,5 +1,6 @@
 //! Wiring a run: journal, engine, executor, cache and display, for a new run and for one taken up again.
 
+use super::showing;
 use super::subworkflow::{self, WithOurselves};
 use crate::arguments::{Keep, LaunchArguments};
 use crate::energy::Meter;
@@ -7,7 +8,8 @@ use crate::executors::{self, Started};
 use crate::failure::{Exit, Failure};
 use crate::progress::Progress;
 use crate::searching::{self, SearchView};
-use crate::{print, settings, stop, studies};
+use crate::undeclared::{self, Undeclared};
+use crate::{print, recall, settings, stop, studies};
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 use std::process::ExitCode;
@@ -16,14 +18,17 @@ use std::sync::atomic::Ordering;
 use tulpar_core::engine::{Counts, Engine, STATES};
 use tulpar_core::event::{Event, Input, Outcome};
 use tulpar_core::job::OutputFile;
+use tulpar_core::plan::Plan;
+use tulpar_core::provenance::Provenance;
 use tulpar_core::units::{Bytes, Timestamp, parse_bytes};
 use tulpar_core::workflow::Hook;
 use tulpar_exec::cache::Cache;
 use tulpar_exec::driver::{Driver, Observer};
+use tulpar_exec::environments::Watch as Environments;
 use tulpar_exec::folder::{Project, RunFolder, SavedRun};
 use tulpar_exec::hooks::{self, Hooks};
 use tulpar_exec::journal::Journal;
-use tulpar_exec::publish::Publisher;
+use tulpar_exec::publish::{Finished, Publisher};
 use tulpar_exec::storage::Keeper;
 use tulpar_launch::Options;
 
@@ -39,6 +44,10 @@ struct OutcomeView<'a> {
     failed: &'a [String],
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
     searches: &'a [SearchView],
+    results: showing::ResultsView,
+    /// The files that tasks read beside their inputs.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    undeclared: Vec<Undeclared>,
 }
 
 /// Remembers the counts at the last step beside showing progress: the driver takes the engine along.
@@ -50,6 +59,7 @@ struct Watch<'a> {
     made: BTreeMap<String, OutputFile>,
     hooks: Option<Hooks>,
     studies: Option<Keeper>,
+    searches: Option<recall::Keeper>,
     meter: Option<Meter>,
 }
 
@@ -60,6 +70,9 @@ pub(crate) struct Ran {
     pub(crate) interrupted: bool,
     /// The files that were wanted, by path.
     pub(crate) made: BTreeMap<String, OutputFile>,
+    /// How `results/` stands.
+    pub(crate) results: Finished,
+    pub(crate) plan: Arc<Plan>,
 }
 
 impl Observer for Watch<'_> {
@@ -71,6 +84,9 @@ impl Observer for Watch<'_> {
         }
         if let Some(studies) = &mut self.studies {
             studies.stepped(engine, at, events);
+        }
+        if let Some(words) = self.searches.as_mut().and_then(|searches| searches.stepped(engine, events)) {
+            self.progress.warned(words);
         }
         if !self.wanted.is_empty() {
             let outputs = events.iter().filter_map(|event| match event {
@@ -111,9 +127,11 @@ pub(crate) fn drive(
     json: bool,
 ) -> Result<ExitCode, Failure> {
     let mut progress = Progress::new(json);
-    let ran = run_to_end(project, folder, launch, &folder.name, BTreeSet::new(), &mut progress)?;
-    let Ran { outcome, counts, .. } = ran;
+    let ran = run_to_end(project, folder, launch, Some(&folder.name), BTreeSet::new(), &mut progress)?;
+    let Ran { outcome, counts, results, plan, .. } = ran;
     progress.finish(counts, outcome, &folder.name);
+    showing::say_changes(&results, &folder.name);
+    let undeclared = say_undeclared(project, folder, &plan)?;
     if json {
         let named = |state| serde_json::to_value(state).ok()?.as_str().map(str::to_owned);
         let tasks = STATES
@@ -128,13 +146,19 @@ pub(crate) fn drive(
             reused: progress.reused,
             failed: &progress.failures,
             searches: &progress.searches,
+            results: showing::ResultsView::of(&results),
+            undeclared,
         };
         print::json(&view);
     } else {
         searching::say(&progress.searches);
-        say_next(project, folder, outcome, &progress);
+        say_next(project, folder, outcome, &progress, &results);
+    }
+    if !results.is_whole() {
+        showing::say_missing(project, folder, &results);
     }
     Ok(match outcome {
+        Outcome::Done if !results.is_whole() => Exit::SiteTrouble,
         Outcome::Done => Exit::Done,
         Outcome::Failed => Exit::WorkflowFailed,
         Outcome::Cancelled => Exit::Cancelled,
@@ -144,12 +168,26 @@ pub(crate) fn drive(
     .into())
 }
 
-/// `resumed` is the run that somebody would resume; `wanted` are paths whose files are to be remembered.
+/// The files that tasks read beside their inputs, as far as they were recorded.
+fn say_undeclared(project: &Project, folder: &RunFolder, plan: &Plan) -> Result<Vec<Undeclared>, Failure> {
+    let found = undeclared::of_run(project, folder, plan)?;
+    for undeclared in &found {
+        print::warning(&format!(
+            "`{}` read files that none of its inputs names, and nobody sees when they change: {}",
+            undeclared.task,
+            undeclared.names()
+        ));
+        undeclared.declare.iter().for_each(|line| print::hint(line));
+    }
+    Ok(found)
+}
+
+/// `resumed` is the run that somebody would resume, if there is one; `wanted` are paths whose files are to be remembered.
 pub(crate) fn run_to_end(
     project: &Project,
     folder: &RunFolder,
     launch: &LaunchArguments,
-    resumed: &str,
+    resumed: Option<&str>,
     wanted: BTreeSet<String>,
     progress: &mut Progress,
 ) -> Result<Ran, Failure> {
@@ -161,7 +199,7 @@ pub(crate) fn run_with(
     project: &Project,
     folder: &RunFolder,
     launch: &LaunchArguments,
-    resumed: &str,
+    resumed: Option<&str>,
     wanted: BTreeSet<String>,
     progress: &mut Progress,
     wrap: impl FnOnce(Started) -> Started,
@@ -173,28 +211,34 @@ pub(crate) fn run_with(
     let saved = folder.load()?;
     let cached = saved.policy.cache;
     let (engine, journal, first) = take_up(folder, saved)?;
-    let stops = stop::listen(resumed.to_owned()).map_err(Failure::Launch)?;
+    let plan = engine.plan().clone();
+    let stops = stop::listen(resumed).map_err(Failure::Launch)?;
     let (mut executor, observations) = wrap(executors::start(project, folder, &engine, options(folder, launch)?)?);
-    let cache = Cache::open(&project.cache(), &folder.name)?;
-    let publisher = Publisher::start(&project.results(), &project.cache(), &project.shown())
+    let mut cache = Cache::open(&project.cache(), &folder.name)?;
+    tulpar_exec::pins::pin(&mut cache, project.root(), &engine.plan().files)?;
+    let publisher = Publisher::start(&project.results(), &project.cache(), &project.shown(), &folder.name)
         .map_err(|source| Failure::Write { path: project.results(), source })?;
     if subworkflow::any(engine.plan()) {
-        executor = Box::new(WithOurselves::new(executor, engine.plan(), cached)?);
+        executor = Box::new(WithOurselves::new(executor, project.root(), engine.plan(), cached)?);
     }
     // A workflow inside a run calls its own hooks; those of the user are for the run that they started.
-    let further = if folder.name == resumed { launch.hooks.all() } else { Vec::new() };
+    let further = if resumed == Some(folder.name.as_str()) { launch.hooks.all() } else { Vec::new() };
     let hooks = called(folder, project, &engine, launch, further);
     // Where other machines do the work, this one's processors say nothing about it.
     let meter = if engine.plan().site.queue.is_none() { Meter::start() } else { None };
     let taken_up = first.iter().any(|event| matches!(event, Event::RunResumed { .. }));
     let studies = studies::kept(project, folder, &engine, taken_up)?;
-    let mut watch = Watch { progress, counts: Counts::default(), wanted, made: BTreeMap::new(), hooks, studies, meter };
+    let searches = recall::Keeper::of(project, &engine);
+    let (counts, made) = (Counts::default(), BTreeMap::new());
+    let mut watch = Watch { progress, counts, wanted, made, hooks, studies, searches, meter };
+    let environments = Environments::new(project.root(), &project.cache(), engine.plan());
     let driver = Driver {
         engine,
+        environments,
         journal,
         executor,
         observations,
-        stops: stops.wanted,
+        stops: stops.wanted.clone(),
         cache,
         publisher,
         project: project.clone(),
@@ -203,7 +247,7 @@ pub(crate) fn run_with(
     };
     let outcome = driver.run(first);
     if let Some(hooks) = watch.hooks.take() {
-        hooks.finish();
+        hooks.finish(|| !stops.wanted.is_empty());
     }
     if let Some(studies) = watch.studies.take() {
         studies.finish().into_iter().for_each(|words| watch.warned(words));
@@ -211,12 +255,12 @@ pub(crate) fn run_with(
     if let Some(meter) = watch.meter.take() {
         meter.finish(folder);
     }
-    let outcome = outcome?;
+    let (outcome, results) = outcome?;
     if let Some(quota) = quota {
         shrink_cache(project, quota);
     }
     let interrupted = stops.interrupted.load(Ordering::SeqCst);
-    Ok(Ran { outcome, counts: watch.counts, interrupted, made: watch.made })
+    Ok(Ran { outcome, counts: watch.counts, interrupted, made: watch.made, results, plan })
 }
 
 /// Whoever calls hooks, if there are any. That they cannot be called is no reason not to run.
@@ -250,12 +294,14 @@ fn shrink_cache(project: &Project, quota: Bytes) {
 
 /// The engine as it stood when the journal ended, and the event that says that we are here again.
 fn take_up(folder: &RunFolder, saved: SavedRun) -> Result<(Engine, Journal, Vec<Event>), Failure> {
+    let provenance = Box::new(Provenance::of(&saved.plan, saved.code));
     let plan = Arc::new(saved.plan);
     let mut engine = Engine::new(plan.clone(), saved.policy).map_err(|cycle| Failure::usage(cycle.to_string()))?;
     let version = VERSION.to_owned();
     if !folder.journal().exists() {
         let journal = Journal::create(&folder.journal())?;
-        let first = Event::RunStarted { run: folder.name.clone(), version, plan: plan.digest(), seed: 0 };
+        let run = folder.name.clone();
+        let first = Event::RunStarted { run, version, plan: plan.digest(), seed: 0, provenance, simulated: false };
         return Ok((engine, journal, vec![first]));
     }
     let planned = plan.digest();
@@ -281,10 +327,12 @@ fn take_up(folder: &RunFolder, saved: SavedRun) -> Result<(Engine, Journal, Vec<
         print::warning(&format!("the end of the journal was torn and is cut off: {cut}"));
     }
     if journal.next_seq() == 1 {
-        let first = Event::RunStarted { run: folder.name.clone(), version, plan: plan.digest(), seed: 0 };
+        let run = folder.name.clone();
+        let first = Event::RunStarted { run, version, plan: plan.digest(), seed: 0, provenance, simulated: false };
         return Ok((engine, journal, vec![first]));
     }
-    Ok((engine, journal, vec![Event::RunResumed { version }]))
+    let resumed = engine.resume(version);
+    Ok((engine, journal, vec![resumed]))
 }
 
 fn options(folder: &RunFolder, launch: &LaunchArguments) -> Result<Options, Failure> {
@@ -297,6 +345,7 @@ fn options(folder: &RunFolder, launch: &LaunchArguments) -> Result<Options, Fail
             Keep::All => tulpar_launch::Keep::Always,
             Keep::None => tulpar_launch::Keep::Never,
         },
+        link_large: launch.link_large,
         secrets: Box::new(settings::secret),
         guard: Some(vec!["__guard".into(), marker(folder)]),
         script: Some(vec!["__script".into()]),
@@ -309,13 +358,9 @@ fn marker(folder: &RunFolder) -> String {
     folder.path.display().to_string()
 }
 
-fn say_next(project: &Project, folder: &RunFolder, outcome: Outcome, progress: &Progress) {
+fn say_next(project: &Project, folder: &RunFolder, outcome: Outcome, progress: &Progress, results: &Finished) {
     match outcome {
-        Outcome::Done => {
-            if project.results().is_dir() {
-                print::note(&format!("Results are in {}", project.results().display()));
-            }
-        }
+        Outcome::Done => showing::say_where(project, results),
         Outcome::Failed => {
             if let Some(first) = progress.failures.first() {
                 print::hint(&format!(

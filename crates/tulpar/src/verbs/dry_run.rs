@@ -95,9 +95,24 @@ fn look_ahead(project: &Project, plan: Plan, policy: Policy) -> Result<(Engine, 
         for event in &step.events {
             match event {
                 Event::Missed { job, reason, .. } => drop(reasons.insert(*job, why(reason))),
-                Event::Reused { job, run, .. } => drop(reused.insert(*job, format!("from {run}"))),
+                Event::Reused { job, run, accepted, .. } => {
+                    let from = match accepted {
+                        Some(attempt) => format!("the files of attempt {attempt} of {run} are accepted"),
+                        None => format!("from {run}"),
+                    };
+                    reused.insert(*job, from);
+                }
                 Event::Skipped { job, because: Because::Condition } => {
                     skipped.insert(*job, "its condition is not true".into());
+                }
+                Event::Skipped { job, because: Because::Pruned } => {
+                    skipped.insert(*job, "pruned, as in an earlier run".into());
+                }
+                Event::Skipped { job, because: Because::Exhausted } => {
+                    skipped.insert(*job, "the search has nothing more to try".into());
+                }
+                Event::Skipped { job, because: Because::Spent } => {
+                    skipped.insert(*job, "the time or the GPU hours of the search were spent".into());
                 }
                 Event::Skipped { job, because: Because::Upstream(cause) } => {
                     skipped.insert(*job, format!("because of {}", engine.graph().name(*cause)));

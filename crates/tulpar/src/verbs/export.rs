@@ -10,8 +10,8 @@ use std::path::Path;
 use std::process::ExitCode;
 use tulpar_core::ids::JobId;
 use tulpar_core::job::Record;
-use tulpar_core::wfformat;
 use tulpar_exec::folder::{Project, RunFolder};
+use tulpar_formats::wfformat;
 use tulpar_report::{Counters, Ledger, Measures, Timeline, TrialTimes};
 use tulpar_transfer::{Location, Options, Transfers};
 
@@ -62,7 +62,11 @@ fn trials(folder: Option<&Path>, run: RunFolder, arguments: &ExportArguments) ->
     let mut times = TrialTimes::default();
     let replayed = replay::open_with(run, |_, entry| times.note(entry.at, &entry.event))?;
     let name = &replayed.folder.name;
-    let searches = tulpar_report::searched(replayed.engine.graph(), &times, replayed.started.unwrap_or_default());
+    let (first, simulated) = (replayed.started.unwrap_or_default(), replayed.folder.is_simulated());
+    let searches = tulpar_report::searched(replayed.engine.graph(), &times, first, simulated);
+    if simulated {
+        print::note(&format!("{name} was simulated: its trials have no values, and are marked"));
+    }
     if searches.is_empty() {
         return Err(Failure::usage_with(
             format!("{name} has no search"),

@@ -3,8 +3,8 @@
 use super::pegasus::{self, Converted};
 use crate::failure::Failure;
 use std::path::{Path, PathBuf};
-use tulpar_core::dagman::{Found, Surroundings};
-use tulpar_core::{dagman, dax3, wfformat};
+use tulpar_formats::dagman::{Found, Surroundings};
+use tulpar_formats::{dagman, dax3, wfformat};
 
 /// Submit descriptions and lists are small; what is larger is no such thing.
 const LARGEST_TEXT: u64 = 256 << 20;
@@ -23,7 +23,7 @@ pub(crate) enum Format {
 
 impl Format {
     pub(crate) fn of(text: &str) -> Self {
-        if tulpar_core::pegasus::is_pegasus(text) || dax3::is_dax(text) {
+        if tulpar_formats::pegasus::is_pegasus(text) || dax3::is_dax(text) {
             Format::Pegasus
         } else if wfformat::is_wfformat(text) {
             Format::WfCommons

@@ -10,8 +10,8 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
 use tulpar_core::diagnostic::IMPOSSIBLE_REQUEST;
-use tulpar_core::export::{self, Bundle};
 use tulpar_core::plan::{Graph, Plan};
+use tulpar_formats::export::{self, Bundle};
 
 pub(crate) fn hand_over(folder: Option<&Path>, system: &ExportSystem) -> Result<ExitCode, Failure> {
     let (arguments, write): (_, fn(&Graph) -> _) = match system {

@@ -8,6 +8,7 @@ use crate::findings::{self, Text};
 use crate::{print, settings};
 use std::path::Path;
 use std::process::ExitCode;
+use tulpar_core::diagnostic::Diagnostic;
 use tulpar_core::workflow::{self, DataSource, Workflow};
 
 pub(crate) fn import(folder: Option<&Path>, arguments: &ImportArguments) -> Result<ExitCode, Failure> {
@@ -27,8 +28,13 @@ pub(crate) fn import(folder: Option<&Path>, arguments: &ImportArguments) -> Resu
     let conf = arguments.conf.as_ref().map(|conf| here.join(conf));
     let site = arguments.site.as_deref();
     let converted = foreign::read(format, project.root(), &name, &text, conf.as_deref(), site)?;
-    findings::show(&Text { name, text: &converted.text }, &converted.findings);
-    let Some(mut workflow) = converted.workflow.filter(|_| !findings::any_error(&converted.findings)) else {
+    let mut found = converted.findings;
+    // A workflow of Tulpar must have neither tasks that wait for each other nor two that make one file.
+    let complete = converted.workflow.as_ref().filter(|_| !findings::any_error(&found));
+    let wrong = complete.map(|workflow| workflow::check(workflow, None, None)).unwrap_or_default();
+    found.extend(wrong.into_iter().filter(Diagnostic::is_error));
+    findings::show(&Text { name, text: &converted.text }, &found);
+    let Some(mut workflow) = converted.workflow.filter(|_| !findings::any_error(&found)) else {
         return Err(Failure::Findings);
     };
     make_relative(&mut workflow, project.root());

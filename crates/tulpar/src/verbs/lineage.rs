@@ -7,6 +7,7 @@ use crate::arguments::LineageArguments;
 use crate::failure::{Exit, Failure};
 use crate::{ancestry::Depth, print, projection, replay};
 use serde::Serialize;
+use std::collections::BTreeMap;
 use std::fs::File;
 use std::path::{Component, Path, PathBuf};
 use std::process::ExitCode;
@@ -14,7 +15,7 @@ use tulpar_core::ids::{DataId, Digest};
 use tulpar_core::job::Source;
 use tulpar_core::plan::Plan;
 use tulpar_core::units::Bytes;
-use tulpar_core::workflow::{AxisValues, FileSource};
+use tulpar_core::workflow::{AxisValues, FileSource, Metadata};
 use tulpar_exec::folder::Project;
 use tulpar_store::{Producer, Store, Wanted};
 
@@ -29,6 +30,9 @@ struct LineageView {
     /// The content that was made under this path, when the file has another one now.
     #[serde(skip_serializing_if = "Option::is_none")]
     changed_since: Option<Changed>,
+    /// Metadata that the author of the workflow wrote.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    metadata: BTreeMap<String, String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     made: Option<Box<Made>>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -67,11 +71,13 @@ pub(crate) fn lineage(folder: Option<&Path>, arguments: &LineageArguments) -> Re
         digest,
         size: content.map(|(_, size)| size),
         changed_since,
+        metadata: BTreeMap::new(),
         made: None,
         data_of: Vec::new(),
     };
     match producer {
         Some(producer) => {
+            view.metadata = metadata(&project, &producer);
             view.made = Some(Box::new(ancestry::made(&project, &store, &producer, Depth(arguments.depth))?))
         }
         None => view.data_of = data_uses(&project, &path, digest)?,
@@ -93,8 +99,14 @@ pub(crate) fn lineage(folder: Option<&Path>, arguments: &LineageArguments) -> Re
     Ok(Exit::Done.into())
 }
 
+/// Of a file that a run made. A plan that cannot be read says nothing.
+fn metadata(project: &Project, producer: &Producer) -> BTreeMap<String, String> {
+    let plan = project.folder_of(&producer.run).load().map(|saved| saved.plan);
+    plan.ok().and_then(|mut plan| plan.workflow.metadata.files.remove(&producer.output.path)).unwrap_or_default()
+}
+
 /// The file that is meant: from here, or from the folder of the workflow. It need not exist any more.
-fn place(project: &Project, file: &Path) -> Result<PathBuf, Failure> {
+pub(super) fn place(project: &Project, file: &Path) -> Result<PathBuf, Failure> {
     let here = std::path::absolute(file).map_err(|source| Failure::Read { path: file.to_owned(), source })?;
     let there = project.root().join(file);
     let chosen = if here.exists() || !there.exists() { here } else { there };
@@ -106,7 +118,7 @@ fn place(project: &Project, file: &Path) -> Result<PathBuf, Failure> {
     Ok(plain)
 }
 
-fn content(path: &Path) -> Result<Option<(Digest, u64)>, Failure> {
+pub(super) fn content(path: &Path) -> Result<Option<(Digest, u64)>, Failure> {
     let failed = |source| Failure::Read { path: path.to_owned(), source };
     if path.is_dir() {
         return Err(Failure::usage_with(format!("{} is a directory", path.display()), "name one of the files in it"));
@@ -125,30 +137,45 @@ fn producer(
     digest: Option<Digest>,
     shown: Option<&str>,
 ) -> Result<(Option<Producer>, Option<Changed>), Failure> {
-    let really = |wanted: Wanted| -> Result<Vec<Producer>, Failure> {
-        let mut found = store.producer_of(&wanted)?;
-        found.retain(|producer| !project.folder_of(&producer.run).is_simulated());
-        Ok(found)
-    };
     if let Some(digest) = digest {
-        let mut found = really(Wanted::Digest(digest))?;
-        let same_path = found.iter().position(|producer| shown.is_some_and(|shown| is_shown(producer, shown)));
+        let mut found = really(project, store, &Wanted::Digest(digest))?;
         if !found.is_empty() {
-            return Ok((Some(found.swap_remove(same_path.unwrap_or(0))), None));
+            let at = shown.and_then(|shown| maker_of_shown(&found, shown)).unwrap_or(0);
+            return Ok((Some(found.swap_remove(at)), None));
         }
     }
     let Some(shown) = shown else { return Ok((None, None)) };
-    let mut found = really(Wanted::Path(shown.to_owned()))?.into_iter().next();
-    if let (None, Some((_, path))) = (&found, shown.split_once('/')) {
-        let below = really(Wanted::Path(path.to_owned()))?;
-        found = below.into_iter().find(|producer| is_shown(producer, shown));
-    }
-    let Some(producer) = found else { return Ok((None, None)) };
+    let Some(producer) = makers_of_path(project, store, shown)?.into_iter().next() else { return Ok((None, None)) };
     let changed = match (digest, Digest::parse(&producer.output.digest)) {
         (Some(_), Some(digest)) => Some(Changed { run: producer.run.clone(), digest }),
         _ => None,
     };
     Ok((Some(producer), changed))
+}
+
+/// Of runs that really ran; those that made it come before those that reused it, the latest first.
+pub(super) fn really(project: &Project, store: &Store, wanted: &Wanted) -> Result<Vec<Producer>, Failure> {
+    let mut found = store.producer_of(wanted)?;
+    found.retain(|producer| !project.folder_of(&producer.run).is_simulated());
+    Ok(found)
+}
+
+/// Who made what was once shown under this path.
+pub(super) fn makers_of_path(project: &Project, store: &Store, shown: &str) -> Result<Vec<Producer>, Failure> {
+    let found = really(project, store, &Wanted::Path(shown.to_owned()))?;
+    let Some((_, path)) = shown.split_once('/').filter(|_| found.is_empty()) else { return Ok(found) };
+    let mut below = really(project, store, &Wanted::Path(path.to_owned()))?;
+    below.retain(|producer| is_shown(producer, shown));
+    Ok(below)
+}
+
+/// The same content may have been made more than once, from other scripts too. The latest run is the one that is shown;
+/// if it reused the file, the run that it was reused from made it.
+fn maker_of_shown(found: &[Producer], shown: &str) -> Option<usize> {
+    let latest = (0..found.len()).filter(|at| is_shown(&found[*at], shown)).max_by_key(|at| found[*at].started)?;
+    let Some(from) = &found[latest].reused_from else { return Some(latest) };
+    let made_it = |other: &Producer| other.run == *from && other.output.name == found[latest].output.name;
+    Some(found.iter().position(made_it).unwrap_or(latest))
 }
 
 /// Whether people see what was made under this path; workflows that shared a run have a folder each.
@@ -218,6 +245,9 @@ fn show(view: &LineageView) {
             changed.run,
             changed.digest.short()
         ));
+    }
+    if !view.metadata.is_empty() {
+        print::line(&format!("Metadata: {}", Metadata::line(&view.metadata)));
     }
     if let Some(made) = &view.made {
         ancestry::show(made);

@@ -8,7 +8,7 @@ use crate::{print, settings, view};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use tulpar_core::diagnostic::Severity;
-use tulpar_core::htcondor::lint::{self, Linted};
+use tulpar_formats::htcondor::lint::{self, Linted};
 
 pub(crate) fn lint(folder: Option<&Path>, arguments: &LintArguments) -> Result<ExitCode, Failure> {
     let mut views = Vec::new();

@@ -5,11 +5,13 @@ use crate::failure::{Exit, Failure};
 use crate::history::{self, attempt_folder};
 use crate::print;
 use crate::replay::{self, Named, Replayed};
+use crate::streams;
 use serde::Serialize;
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use tulpar_core::engine::State;
 use tulpar_core::ids::{AttemptId, JobId};
 
 #[derive(Serialize)]
@@ -27,6 +29,9 @@ struct StreamView {
     /// Absent when the task wrote nothing.
     #[serde(skip_serializing_if = "Option::is_none")]
     path: Option<PathBuf>,
+    /// The attempt has not ended, and nothing of the stream is here.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    later: bool,
     bytes: u64,
     text: String,
 }
@@ -113,7 +118,7 @@ fn open(
 ) -> Result<Option<(PathBuf, File)>, Failure> {
     let path = attempt_folder(&replayed.folder, attempt).join(file_name(stream));
     let failed = |source| Failure::Read { path: path.clone(), source };
-    let mut file = match File::open(&path) {
+    let mut file = match streams::open(&path) {
         Ok(file) => file,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         Err(error) => return Err(failed(error)),
@@ -126,6 +131,16 @@ fn open(
         file.seek(SeekFrom::Start(from)).map_err(failed)?;
     }
     Ok(Some((path, file)))
+}
+
+/// How far an attempt is that has not ended and of whose stream nothing is here: where nodes share no folder with this
+/// machine, what a task writes is on its node.
+fn comes_later(replayed: &Replayed, attempt: AttemptId, stream: Stream) -> Option<State> {
+    let engine = &replayed.engine;
+    let state = engine.state(attempt.job);
+    let is_under_way = matches!(state, State::Submitted | State::Running | State::Held);
+    let is_here = attempt_folder(&replayed.folder, attempt).join(file_name(stream)).exists();
+    (is_under_way && attempt.n == engine.attempts(attempt.job) && !is_here).then_some(state)
 }
 
 /// Where the last lines begin, found from the end: a log may be larger than the memory.
@@ -154,12 +169,22 @@ fn start_of_tail(file: &mut File, lines: usize) -> io::Result<u64> {
     Ok(if lines == 0 { length } else { 0 })
 }
 
-fn show(replayed: &Replayed, attempt: AttemptId, streams: &[Stream], tail: Option<usize>) -> Result<(), Failure> {
+fn show(replayed: &Replayed, attempt: AttemptId, wanted: &[Stream], tail: Option<usize>) -> Result<(), Failure> {
     let task = replayed.name(attempt.job);
-    for stream in streams {
+    for stream in wanted {
+        let mut redaction = streams::redaction(&replayed.engine, attempt.job);
         let name = file_name(*stream);
         match open(replayed, attempt, *stream, tail)? {
-            None => print::note(&format!("{task}, attempt {}: wrote nothing to {name}", attempt.n)),
+            None => {
+                let says = match comes_later(replayed, attempt, *stream) {
+                    Some(State::Running) => {
+                        format!("runs elsewhere; what it writes to {name} comes here when it ends or is evicted")
+                    }
+                    Some(_) => format!("is in the queue; what it writes to {name} comes here when it has run"),
+                    None => format!("wrote nothing to {name}"),
+                };
+                print::note(&format!("{task}, attempt {}: {says}", attempt.n));
+            }
             Some((path, mut file)) => {
                 print::note(&format!("{task}, attempt {}, {name}:", attempt.n));
                 let mut portion = vec![0; 1 << 20];
@@ -169,24 +194,36 @@ fn show(replayed: &Replayed, attempt: AttemptId, streams: &[Stream], tail: Optio
                     if read == 0 {
                         break;
                     }
-                    print::bytes(&portion[..read]);
+                    print::bytes(&redaction.portion(&portion[..read]));
                 }
+                print::bytes(&redaction.rest());
             }
         }
     }
     Ok(())
 }
 
-fn view(replayed: &Replayed, attempt: AttemptId, streams: &[Stream], tail: Option<usize>) -> Result<LogsView, Failure> {
+fn view(replayed: &Replayed, attempt: AttemptId, wanted: &[Stream], tail: Option<usize>) -> Result<LogsView, Failure> {
     let mut view = LogsView { task: replayed.name(attempt.job), attempt: attempt.n, stdout: None, stderr: None };
-    for stream in streams {
+    let redaction = streams::redaction(&replayed.engine, attempt.job);
+    for stream in wanted {
         let shown = match open(replayed, attempt, *stream, tail)? {
-            None => StreamView { path: None, bytes: 0, text: String::new() },
+            None => StreamView {
+                path: None,
+                later: comes_later(replayed, attempt, *stream).is_some(),
+                bytes: 0,
+                text: String::new(),
+            },
             Some((path, mut file)) => {
                 let mut bytes = Vec::new();
                 file.read_to_end(&mut bytes).map_err(|source| Failure::Read { path: path.clone(), source })?;
                 let size = file.metadata().map_or(0, |file| file.len());
-                StreamView { path: Some(path), bytes: size, text: String::from_utf8_lossy(&bytes).into_owned() }
+                StreamView {
+                    path: Some(path),
+                    later: false,
+                    bytes: size,
+                    text: redaction.text(String::from_utf8_lossy(&bytes).into_owned()),
+                }
             }
         };
         match stream {

@@ -1,5 +1,6 @@
 //! One file a verb.
 
+mod audit;
 mod cancel;
 mod check;
 mod clean;
@@ -20,6 +21,7 @@ mod io;
 mod lineage;
 mod lint;
 mod logs;
+mod mended;
 mod outputs;
 mod pegasus;
 mod plan;
@@ -28,10 +30,12 @@ mod prepare;
 mod record;
 mod report;
 mod results;
+mod revised;
 mod run;
 mod runs;
 mod serve;
 mod share;
+mod showing;
 mod simulate;
 mod sites;
 mod stats;
@@ -41,7 +45,9 @@ mod subworkflow;
 mod together;
 mod transfer;
 mod tune;
+mod verify;
 
+pub(crate) use audit::AuditArguments;
 pub(crate) use demo::DemoArguments;
 pub(crate) use drill::DrillArguments;
 pub(crate) use experiment::Experiment;
@@ -50,6 +56,7 @@ pub(crate) use report::report_of;
 pub(crate) use runs::standing;
 pub(crate) use simulate::site::model as modelled;
 pub(crate) use story::{Known as StoryTeller, words as story_words};
+pub(crate) use verify::VerifyArguments;
 
 use crate::arguments::{Arguments, Verb};
 use crate::failure::Failure;
@@ -82,6 +89,8 @@ pub(crate) fn run(arguments: Arguments) -> Result<ExitCode, Failure> {
         Verb::Export(export) => export::export(folder, &export),
         Verb::Outputs(run) => outputs::outputs(folder, &run),
         Verb::Lineage(lineage) => lineage::lineage(folder, &lineage),
+        Verb::Verify(verify) => verify::verify(folder, &verify),
+        Verb::Audit(audit) => audit::audit(folder, &audit),
         Verb::Cancel(cancel) => cancel::cancel(folder, &cancel),
         Verb::Runs(runs) => runs::runs(folder, &runs),
         Verb::Clean(clean) => clean::clean(folder, &clean),

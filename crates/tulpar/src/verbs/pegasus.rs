@@ -7,12 +7,12 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use tulpar_core::catalogue::Catalogue;
 use tulpar_core::diagnostic::Diagnostic;
-use tulpar_core::pegasus::{
-    self, Model, PhysicalFile, PlanArguments, Planning, Properties, Replicas, SUB_WORKFLOW_VARIABLE, Text, Texts,
-    Transformation, TransformationSite,
-};
 use tulpar_core::site::Site;
-use tulpar_core::workflow::{Template, Workflow};
+use tulpar_core::workflow::{SUB_WORKFLOW_VARIABLE, Template, Workflow};
+use tulpar_formats::pegasus::{
+    self, Model, PhysicalFile, PlanArguments, Planning, Properties, Replicas, Text, Texts, Transformation,
+    TransformationSite,
+};
 
 /// Tells a sub-workflow where the workflow is that it belongs to: inline replicas are inherited by one level.
 pub(crate) const PARENT: &str = "TULPAR_PEGASUS_WORKFLOW";

@@ -8,6 +8,7 @@ use crate::findings::{self, Text};
 use crate::print;
 use crate::queueing;
 use crate::settings;
+use crate::view::Moment;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::IsTerminal;
@@ -15,13 +16,13 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use tulpar_core::catalogue::{Catalogue, LOCAL};
 use tulpar_core::diagnostic::Diagnostic;
-use tulpar_core::ids::SetId;
-use tulpar_core::pegasus::Planning;
+use tulpar_core::ids::{Digest, SetId};
 use tulpar_core::plan::Plan;
 use tulpar_core::site::Site;
 use tulpar_core::workflow::{self, DataSource, FileSource, Run, Workflow};
-use tulpar_exec::data::{self, Resolved};
+use tulpar_exec::data::{self, How, Resolved};
 use tulpar_exec::folder::Project;
+use tulpar_formats::pegasus::Planning;
 
 /// A workflow that was read, with its findings; errors among them mean that it cannot run.
 pub(crate) struct Prepared {
@@ -91,22 +92,43 @@ pub(crate) fn prepare_text(
             contain(&mut workflow, image);
         }
         findings.extend(tulpar_core::catalogue::bind(&mut workflow, &catalogue, &site.name));
-        let resolved = list_data(&project, &workflow);
+        let resolved = list_data_with(&project, &workflow, choice.fetch_anew);
         findings.extend(data_findings(&workflow, &resolved));
         findings.extend(workflow::check(&workflow, Some(&resolved.files), Some(&site)));
         // What the catalogue lists may only come later: the pool as it is now is no measure of it.
         let listed = catalogue.site(&site.name).is_some_and(|written| !written.nodes.is_empty());
         findings.extend(queueing::findings(&workflow, &site, listed)?);
-        // The tasks of other systems are in full what their writers meant.
+        // The tasks of other systems declare in full what is sent along.
         if !is_foreign {
             findings.extend(unseen_files(project.root(), &workflow));
+            findings.extend(crate::imports::undeclared(project.root(), &workflow, &resolved.files));
         }
+        findings.extend(crate::reached::undeclared(project.root(), &workflow, &resolved.files, is_foreign));
         let environments = tulpar_exec::environments::environments(project.root(), &project.cache(), &workflow);
+        findings.extend(unknown_environments(&workflow, &environments));
         let mut made = Plan::new(workflow, resolved.files, site);
         made.environments = environments;
         plan = Some(made);
     }
     Ok(Prepared { project, file, text, plan, findings, catalogue })
+}
+
+/// Conda environments whose folder is not known, so that nobody sees when their packages change.
+fn unknown_environments(workflow: &Workflow, known: &BTreeMap<String, Digest>) -> Vec<Diagnostic> {
+    let mut told = BTreeSet::new();
+    let mut found = Vec::new();
+    for task in &workflow.tasks {
+        let Some(name) = &task.settings.environment.conda else { continue };
+        if !name.contains('/') && !known.contains_key(name) && told.insert(name) {
+            let message = format!("the conda environment `{name}` is not found here");
+            found.push(
+                Diagnostic::warning("W044", task.span, message)
+                    .label("it counts by its name alone: an old result is reused although its packages changed")
+                    .help("give its folder, such as `conda: /home/me/miniconda3/envs/NAME`"),
+            );
+        }
+    }
+    found
 }
 
 /// Gives an image to every task that says nothing about where its programs come from.
@@ -187,22 +209,47 @@ pub(crate) fn project_of(file: &Path) -> Result<Project, Failure> {
 }
 
 pub(crate) fn list_data(project: &Project, workflow: &Workflow) -> Resolved {
+    list_data_with(project, workflow, false)
+}
+
+/// The same; with `anew`, what is behind URLs is fetched again.
+fn list_data_with(project: &Project, workflow: &Workflow, anew: bool) -> Resolved {
     let bar = ProgressBar::with_draw_target(Some(0), ProgressDrawTarget::stderr_with_hz(8));
     if !std::io::stderr().is_terminal() {
         bar.set_draw_target(ProgressDrawTarget::hidden());
     }
     let style = ProgressStyle::with_template("reading data {bar:24} {pos}/{len} files {msg}");
     bar.set_style(style.expect("a valid template").progress_chars("━╸─"));
-    let resolved = data::resolve(project.root(), &project.cache(), &workflow.data, &|progress| {
+    let resolved = data::resolve_with(project.root(), &project.cache(), &workflow.data, anew, &|progress| {
         bar.set_length(progress.of_files);
         bar.set_position(progress.files);
         bar.set_message(tulpar_core::units::Bytes(progress.bytes).to_string());
     });
     bar.finish_and_clear();
+    for (url, how) in &resolved.fetched {
+        say_fetched(url, how);
+    }
     if let Some(error) = &resolved.forgotten {
         print::warning(&format!("{error}; the data will be hashed again next time"));
     }
     resolved
+}
+
+/// Whether a file behind a URL has changed.
+fn say_fetched(url: &str, how: &How) {
+    match how {
+        How::Fetched => print::note(&format!("{url}: fetched")),
+        How::Unchanged { since } => print::note(&format!("{url}: unchanged since {}", Moment(*since))),
+        How::Changed { since } => print::note(&format!("{url}: changed since {}, fetched again", Moment(*since))),
+        How::Unreachable { copied, cause } => {
+            print::warning(&format!("{url} cannot be fetched ({cause}); the copy of {} is used", Moment(*copied)))
+        }
+        How::NotAsked { copied } => print::note(&format!(
+            "{url}: the copy of {} is used; whether it has changed since was not asked",
+            Moment(*copied)
+        )),
+        How::Pinned => {}
+    }
 }
 
 pub(crate) fn data_findings(workflow: &Workflow, resolved: &Resolved) -> Vec<Diagnostic> {
@@ -246,7 +293,7 @@ fn unseen_files(project: &Path, workflow: &Workflow) -> Vec<Diagnostic> {
                 _ => true,
             });
             if plain && !covered && seen.insert((task.name.as_str(), word)) && project.join(word).is_file() {
-                let name = word.rsplit('/').next().unwrap_or(word).split('.').next().unwrap_or("script");
+                let name = crate::reached::free_name(workflow, word);
                 found.push(
                     Diagnostic::warning("W041", task.span, format!("task `{}` will not see `{word}`", task.name))
                         .label("a task sees only its declared inputs")

@@ -44,8 +44,8 @@ pub(crate) fn report(folder: Option<&Path>, arguments: &ReportArguments) -> Resu
     if let Some(directory) = &arguments.csv {
         let directory = folder.unwrap_or(Path::new(".")).join(directory);
         let mut files = tulpar_report::csv(&document);
-        files
-            .push(tulpar_report::transfers_csv(moved.iter_mut().map(|(run, all)| (run.as_str(), std::mem::take(all)))));
+        let moved = moved.iter_mut().map(|(run, all)| (run.as_str(), std::mem::take(all)));
+        files.push(tulpar_report::transfers_csv(&document, moved));
         write_tables(&directory, &files)?;
     }
     if arguments.json {
@@ -198,6 +198,7 @@ pub(super) fn facts(replayed: &Replayed) -> RunFacts {
         workflow_file: replayed.workflow_file.clone(),
         version: replayed.version.clone(),
         simulated: replayed.folder.is_simulated(),
+        provenance: replayed.provenance.clone(),
         mode: Some(replayed.engine.policy().mode.name().to_owned()),
         ..RunFacts::default()
     }

@@ -33,7 +33,7 @@ pub(crate) fn table(
     };
     let mut took: BTreeMap<JobId, u64> = BTreeMap::new();
     let replayed = replay::open_with(run, |_, entry| {
-        if let Event::Ended { attempt, report } = &entry.event {
+        if let Event::Ended { attempt, report, .. } = &entry.event {
             *took.entry(attempt.job).or_default() += report.usage.wall_us;
         }
     })?;
@@ -92,6 +92,9 @@ fn row(project: &Project, replayed: &Replayed, job: JobId, seconds: Option<f64>)
     let axes = graph.axes_of(graph.set_of(job));
     for name in axes.iter().flat_map(|axis| &axis.names) {
         cells.push((name.clone(), graph.variable(job, name).map_or(Value::Null, |bound| plain(&bound.label()))));
+    }
+    if replayed.folder.is_simulated() {
+        cells.push(("simulated".to_owned(), true.into()));
     }
     cells.push(("seconds".to_owned(), seconds.map_or(Value::Null, Value::from)));
     if let Some((search, trial)) = graph.search_of(job).zip(graph.trial(job))

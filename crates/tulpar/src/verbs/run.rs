@@ -5,9 +5,9 @@ use super::dry_run::dry_run;
 use super::executable::{LaidOut, executable, lay_out};
 use super::prepare::sets_named;
 use super::together::{Together, together};
-use crate::arguments::{LaunchArguments, ResumeArguments, RunArguments};
+use crate::arguments::{LaunchArguments, ResumeArguments, RunArguments, WorkflowChoice};
 use crate::failure::{Exit, Failure};
-use crate::{earlier, executors, forecast, planning, print, queueing, watch};
+use crate::{earlier, executors, forecast, planning, print, queueing, recall, repository, watch};
 use clap::ValueEnum;
 use std::fs::File;
 use std::os::unix::process::CommandExt;
@@ -21,7 +21,8 @@ use tulpar_core::planner::{JobKind, Known, Options};
 use tulpar_exec::folder::{Project, RunFolder, SavedRun};
 
 pub(crate) fn run(folder: Option<&Path>, arguments: &RunArguments) -> Result<ExitCode, Failure> {
-    run_together(together(folder, &arguments.workflow, &arguments.several)?, arguments)
+    let choice = WorkflowChoice { fetch_anew: arguments.no_cache, ..arguments.workflow.clone() };
+    run_together(together(folder, &choice, &arguments.several)?, arguments)
 }
 
 /// Runs workflows that were read already.
@@ -33,6 +34,7 @@ pub(crate) fn run_together(read: Together, arguments: &RunArguments) -> Result<E
     if arguments.watch {
         watch::possible()?;
     }
+    recall::recall(&project, &mut plan);
     if arguments.dry_run {
         return dry_run(&project, plan, policy, arguments.json);
     }
@@ -53,7 +55,20 @@ pub(crate) fn run_together(read: Together, arguments: &RunArguments) -> Result<E
             run.put_sandboxes_in(&project.root().join(&scratch.path))?;
         }
     }
-    earlier::expect(&project, &mut plan);
+    plan.site = arguments.pilots.site(&plan.site)?;
+    start(&project, &run, &files, plan, policy)?;
+    go(&project, &run, &arguments.launch, Manner::new(arguments.detach, arguments.watch, arguments.json))
+}
+
+/// Writes down what is needed to drive a run.
+pub(super) fn start(
+    project: &Project,
+    run: &RunFolder,
+    files: &[PathBuf],
+    mut plan: Plan,
+    policy: Policy,
+) -> Result<(), Failure> {
+    earlier::expect(project, &mut plan);
     let workflow_file = files.iter().map(|file| match file.canonicalize() {
         Ok(file) => file.strip_prefix(project.root()).unwrap_or(&file).display().to_string(),
         Err(_) => file.display().to_string(),
@@ -63,11 +78,11 @@ pub(crate) fn run_together(read: Together, arguments: &RunArguments) -> Result<E
     for words in queueing::choices(&plan.workflow, &plan.site) {
         print::note(&words);
     }
-    forecast::keep(&run, &plan, &policy);
-    let mut plan = Arc::unwrap_or_clone(plan);
-    plan.site = arguments.pilots.site(&plan.site)?;
-    run.save(&SavedRun { version: VERSION.into(), workflow_file, policy, plan })?;
-    go(&project, &run, &arguments.launch, Manner::new(arguments.detach, arguments.watch, arguments.json))
+    forecast::keep(run, &plan, &policy);
+    let plan = Arc::unwrap_or_clone(plan);
+    let code = repository::code(project.root(), files);
+    run.save(&SavedRun { version: VERSION.into(), workflow_file, code, policy, plan })?;
+    Ok(())
 }
 
 fn sites_of(arguments: &RunArguments) -> Vec<String> {
@@ -119,6 +134,10 @@ pub(crate) fn resume(folder: Option<&Path>, arguments: &ResumeArguments) -> Resu
     if arguments.watch {
         watch::possible()?;
     }
+    if let Some(next) = super::mended::instead(&project, &run)? {
+        return go(&project, &next, &arguments.launch, Manner::new(arguments.detach, arguments.watch, arguments.json));
+    }
+    super::revised::check(&project, &run, arguments.as_planned)?;
     go(&project, &run, &arguments.launch, Manner::new(arguments.detach, arguments.watch, arguments.json))
 }
 
@@ -178,6 +197,7 @@ fn detach(project: &Project, run: &RunFolder, launch: &LaunchArguments) -> Resul
         .arg("-C")
         .arg(project.root())
         .args(["__drive", &run.name, "--sample", &launch.sample, "--keep", &keep])
+        .args(launch.link_large.then_some("--link-large"))
         .args(launch.cache_quota.iter().flat_map(|size| ["--cache-quota", size.as_str()]))
         .args(launch.hooks.words())
         .stdin(Stdio::null())

@@ -11,9 +11,13 @@ use serde::Serialize;
 use std::path::Path;
 use std::process::ExitCode;
 use std::time::Duration;
+use tulpar_core::provenance::{self, Code, Metric, Provenance};
 use tulpar_exec::folder::RunFolder;
 use tulpar_exec::journal;
 use tulpar_store::{RunAnswer, Store, StoreError};
+
+/// Of a cell with parameters or metrics.
+const MOST_LETTERS: usize = 60;
 
 #[derive(Serialize)]
 struct RunView {
@@ -31,6 +35,10 @@ struct RunView {
     done: u64,
     reused: u64,
     failed: u64,
+    #[serde(flatten)]
+    provenance: Provenance,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    metrics: Vec<Metric>,
 }
 
 pub(crate) fn runs(folder: Option<&Path>, arguments: &RunsArguments) -> Result<ExitCode, Failure> {
@@ -51,7 +59,7 @@ pub(crate) fn runs(folder: Option<&Path>, arguments: &RunsArguments) -> Result<E
         print::note("There is no run here yet; `tulpar run` starts one.");
         return Ok(Exit::Done.into());
     }
-    let rows: Vec<Vec<String>> = views
+    let mut rows: Vec<Vec<String>> = views
         .iter()
         .map(|view| {
             vec![
@@ -69,8 +77,31 @@ pub(crate) fn runs(folder: Option<&Path>, arguments: &RunsArguments) -> Result<E
             ]
         })
         .collect();
-    print::table(&["run", "state", "started", "took", "tasks", "done", "reused", "failed"], &rows);
+    let mut header = vec!["run", "state", "started", "took", "tasks", "done", "reused", "failed"];
+    type Cell = fn(&RunView) -> String;
+    let more: [(&str, Cell); 3] = [
+        ("parameters", |view| short(provenance::parameter_words(&view.provenance.parameters))),
+        ("commit", |view| view.provenance.code.as_ref().map(Code::short).unwrap_or_default()),
+        ("metrics", |view| short(view.metrics.iter().map(Metric::words).collect::<Vec<_>>().join(", "))),
+    ];
+    for (title, cell) in more {
+        let cells: Vec<String> = views.iter().map(cell).collect();
+        if cells.iter().any(|cell| !cell.is_empty()) {
+            header.push(title);
+            rows.iter_mut().zip(cells).for_each(|(row, cell)| row.push(cell));
+        }
+    }
+    print::table(&header, &rows);
     Ok(Exit::Done.into())
+}
+
+/// The whole is in `--json` and in `status`.
+fn short(text: String) -> String {
+    if text.chars().count() <= MOST_LETTERS {
+        return text;
+    }
+    let cut: String = text.chars().take(MOST_LETTERS - 1).collect();
+    cut + "…"
 }
 
 fn view(store: &Store, folder: &RunFolder) -> Result<RunView, Failure> {
@@ -99,6 +130,8 @@ fn view(store: &Store, folder: &RunFolder) -> Result<RunView, Failure> {
         done: of("done"),
         reused: answer.as_ref().map_or(0, |answer| answer.reused),
         failed: of("failed"),
+        provenance: answer.as_ref().map(|answer| answer.provenance.clone()).unwrap_or_default(),
+        metrics: answer.map(|answer| answer.metrics).unwrap_or_default(),
     })
 }
 

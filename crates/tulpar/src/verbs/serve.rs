@@ -22,14 +22,12 @@ pub(crate) fn serve(folder: Option<&Path>, arguments: &ServeArguments) -> Result
         std::fs::create_dir_all(project.runs()).map_err(|source| Failure::Write { path: project.runs(), source })?;
     }
     let given = arguments.token_file.as_deref().map(super::share::token).transpose()?;
-    let token = match given {
-        None if !is_loopback(&arguments.address) => Some(new_token()?),
-        given => given,
-    };
+    // Also on this machine's own addresses: its other users reach them.
+    let token = given.map_or_else(new_token, Ok)?;
     // Before the server: a signal that comes at once must find somebody who listens.
     let mut signals = Signals::new([SIGINT, SIGTERM, SIGHUP]).map_err(Failure::Launch)?;
     let root = project.root().display().to_string();
-    let page = Page::open(project, Guard::new(token.clone()))?;
+    let page = Page::open(project, Guard::new(token.clone(), is_loopback(&arguments.address)))?;
     let pages = Pages::start(&arguments.address, CONNECTIONS, page.clone()).map_err(|error| Failure::Site {
         message: format!("cannot listen on {}: {error}", arguments.address),
         hint: Some("another program may use the port; `--address 127.0.0.1:0` takes any that is free".to_owned()),
@@ -41,8 +39,7 @@ pub(crate) fn serve(folder: Option<&Path>, arguments: &ServeArguments) -> Result
             return Err(failure);
         }
     };
-    let query = token.map(|token| format!("?token={}", token.expose())).unwrap_or_default();
-    print::line(&format!("http://{}/{query}", pages.address()));
+    print::line(&format!("http://{}/?token={}", pages.address(), token.expose()));
     print::note(&format!("The runs of {root}, live. Ctrl-C ends it."));
     if !pages.address().ip().is_loopback() {
         print::note("It speaks no TLS: who can read the network can read the token and the page.");

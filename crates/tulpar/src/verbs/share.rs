@@ -37,10 +37,14 @@ pub(crate) fn share(folder: Option<&Path>, arguments: &ShareArguments) -> Result
     })?;
     print::line(&server.url().to_string());
     print::note(&format!("Sharing {}. Ctrl-C ends it.", root.display()));
-    if open && !server.address().ip().is_loopback() {
-        print::note(
-            "Whoever reaches this address may read the files, and change them unless --read-only is given. Use --token-file.",
-        );
+    if open {
+        let who = if server.address().ip().is_loopback() {
+            "Every user of this machine"
+        } else {
+            "Whoever reaches this address"
+        };
+        let change = if arguments.read_only { "" } else { " and change" };
+        print::note(&format!("{who} may read{change} the files. Use --token-file."));
     }
     signals.forever().next();
     let (requests, sent, received) = server.figures();

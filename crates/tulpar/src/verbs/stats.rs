@@ -9,7 +9,7 @@ use serde::Deserialize;
 use std::path::Path;
 use std::process::ExitCode;
 use tulpar_core::ids::AttemptId;
-use tulpar_core::pegasus::SUB_WORKFLOW_VARIABLE;
+use tulpar_core::workflow::SUB_WORKFLOW_VARIABLE;
 use tulpar_exec::folder::RunFolder;
 use tulpar_report::{Ledger, Period, Statistics, StatisticsFacts};
 
@@ -56,6 +56,7 @@ fn of_run(folder: RunFolder, arguments: &StatsArguments) -> Result<Statistics, F
         |task: &tulpar_core::workflow::Task| task.settings.environment.variables.contains_key(SUB_WORKFLOW_VARIABLE);
     let mut facts = StatisticsFacts {
         run: replayed.folder.name.clone(),
+        simulated: replayed.folder.is_simulated(),
         wall_seconds: replayed.took().as_secs_f64(),
         period: match arguments.period {
             StatsPeriod::Hour => Period::Hour,

@@ -20,6 +20,7 @@ use tulpar_core::event::Event;
 use tulpar_core::hpo::Values;
 use tulpar_core::ids::{JobId, SetId};
 use tulpar_core::job::Usage;
+use tulpar_core::provenance::{Metric, Provenance};
 use tulpar_core::units::Bytes;
 
 #[derive(Serialize)]
@@ -46,6 +47,11 @@ struct StatusView {
     least_left_seconds: Option<f64>,
     version: String,
     site: String,
+    #[serde(flatten)]
+    provenance: Provenance,
+    /// Metrics that tasks reported, each over the tasks of its set.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    metrics: Vec<Metric>,
     /// How many tasks are in each state.
     tasks: BTreeMap<&'static str, u32>,
     reused: u32,
@@ -70,6 +76,8 @@ struct SetView {
     known_when: Option<Vec<String>>,
     done: u32,
     reused: u32,
+    /// In the queue of a site, or about to start.
+    submitted: u32,
     running: u32,
     failed: u32,
     skipped: u32,
@@ -104,7 +112,24 @@ struct TaskView {
     #[serde(skip_serializing_if = "Option::is_none")]
     seconds: Option<f64>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(serialize_with = "measured_alone")]
     usage: Option<Usage>,
+}
+
+/// Figures that nobody measured are null.
+fn measured_alone<S: serde::Serializer>(usage: &Option<Usage>, to: S) -> Result<S::Ok, S::Error> {
+    let mut view = serde_json::to_value(usage).map_err(serde::ser::Error::custom)?;
+    if let Some(usage) = usage {
+        let mut hide = |name: &str, known: bool| {
+            if !known {
+                view[name] = serde_json::Value::Null;
+            }
+        };
+        hide("peak_rss", usage.peak_rss > 0);
+        hide("peak_gpu_memory", usage.peak_gpu_memory > 0);
+        hide("gpu_utilisation", usage.peak_gpu_memory > 0 || usage.gpu_utilisation > 0);
+    }
+    view.serialize(to)
 }
 
 fn is_zero(number: &usize) -> bool {
@@ -139,7 +164,7 @@ impl Singles {
                     self.nodes.insert(attempt.job, share.node.0);
                 }
             }
-            Event::Ended { attempt, report } => drop(self.last.insert(attempt.job, report.usage)),
+            Event::Ended { attempt, report, .. } => drop(self.last.insert(attempt.job, report.usage)),
             _ => {}
         }
     }
@@ -161,7 +186,7 @@ pub(crate) fn status(folder: Option<&Path>, arguments: &StatusArguments) -> Resu
             used.resize(engine.plan().workflow.tasks.len(), Used::default());
         }
         singles.note(&entry.event);
-        if let Event::Ended { attempt, report } = &entry.event {
+        if let Event::Ended { attempt, report, .. } = &entry.event {
             used[engine.graph().set_of(attempt.job).index()].add(report);
             // Most failures are retried or tolerated: words are made for those that stay.
             if !report.ending.is_success() && failures.len() < 10_000 {
@@ -245,6 +270,8 @@ fn view(replayed: &Replayed, used: &[Used], failures: &BTreeMap<JobId, String>) 
         resumed: replayed.resumed,
         version: replayed.version.clone(),
         site: plan.site.name.clone(),
+        provenance: replayed.provenance.clone(),
+        metrics: engine.graph().metrics(),
         tasks,
         reused: sets.iter().map(|set| set.reused).sum(),
         sets,
@@ -265,21 +292,22 @@ fn set_view(replayed: &Replayed, set: SetId, used: &Used, driven: bool) -> SetVi
         sources.map(|source| plan.task(source).name.clone()).collect()
     });
     let seconds = |micros: u64| Duration::from_micros(micros).as_secs_f64();
-    let measured = used.wall_us > 0;
+    let measured = used.wall_us > 0 && !replayed.folder.is_simulated();
     SetView {
         name: plan.task(set).name.clone(),
         tasks,
         known_when,
         done: counts.of(State::Done),
         reused: engine.set_reused(set),
-        running: if driven { counts.of(State::Running) + counts.of(State::Submitted) } else { 0 },
+        submitted: if driven { counts.of(State::Submitted) } else { 0 },
+        running: if driven { counts.of(State::Running) } else { 0 },
         failed: counts.of(State::Failed),
         skipped: counts.of(State::Skipped),
         cancelled: counts.of(State::Cancelled),
         mean_seconds: (used.good > 0).then(|| seconds(used.good_wall_us / u64::from(used.good.max(1)))),
         max_seconds: (used.good > 0).then(|| seconds(used.max_wall_us)),
         peak_memory: (used.peak_rss > 0).then_some(used.peak_rss),
-        cpu_percent: cpu_percent(used.cpu_us, used.wall_us),
+        cpu_percent: cpu_percent(used.cpu_us, used.wall_us).filter(|_| measured),
         read_bytes: measured.then_some(used.read_bytes),
         write_bytes: measured.then_some(used.write_bytes),
     }
@@ -288,6 +316,7 @@ fn set_view(replayed: &Replayed, set: SetId, used: &Used, driven: bool) -> SetVi
 fn list(replayed: &Replayed, singles: &Singles, wanted: Option<&str>) -> Vec<TaskView> {
     let engine = &replayed.engine;
     let driven = replayed.standing() == Standing::Running;
+    let simulated = replayed.folder.is_simulated();
     (0..engine.graph().len())
         .map(JobId::from)
         .filter_map(|job| {
@@ -305,8 +334,10 @@ fn list(replayed: &Replayed, singles: &Singles, wanted: Option<&str>) -> Vec<Tas
                 reused,
                 attempts: engine.attempts(job),
                 node: node.map(|node| node.name.clone()),
-                seconds: usage.map(|usage| Duration::from_micros(usage.wall_us).as_secs_f64()),
-                usage,
+                seconds: usage
+                    .filter(|usage| usage.wall_us > 0)
+                    .map(|usage| Duration::from_micros(usage.wall_us).as_secs_f64()),
+                usage: usage.filter(|usage| !simulated && usage.is_measured()),
             })
         })
         .collect()
@@ -334,6 +365,9 @@ fn show(view: &StatusView, tasks: bool) {
         let since = if view.standing == Standing::Running { "runs for" } else { "took" };
         print::line(&format!("started {started}, {since} {took}{resumed}, on {}", view.site));
     }
+    for (title, words) in view.provenance.lines() {
+        print::line(&if title == "commit" { format!("{title} {words}") } else { format!("{title}: {words}") });
+    }
     let mut parts: Vec<String> = view.tasks.iter().map(|(word, number)| format!("{number} {word}")).collect();
     if view.reused > 0 {
         parts.push(format!("{} of them reused", view.reused));
@@ -341,6 +375,10 @@ fn show(view: &StatusView, tasks: bool) {
     let total: u32 = view.tasks.values().sum();
     print::line(&format!("{}: {}", count(total as usize, "task"), parts.join(", ")));
     view.searches.iter().for_each(|line| print::line(line));
+    if !view.metrics.is_empty() {
+        let words: Vec<String> = view.metrics.iter().map(Metric::words).collect();
+        print::line(&format!("metrics: {}", words.join(", ")));
+    }
     if let Some((left, least)) = view.left_seconds.zip(view.least_left_seconds) {
         let words = |seconds: f64| duration(Duration::from_secs_f64(seconds));
         print::line(&format!("about {} left, as its tasks go; no order needs less than {}", words(left), words(least)));
@@ -427,6 +465,7 @@ fn show_tasks(tasks: &[TaskView]) {
         .iter()
         .map(|task| {
             let usage = task.usage.filter(|usage| usage.wall_us > 0);
+            let wall = task.seconds.filter(|seconds| *seconds > 0.0);
             let cpu = usage.and_then(|usage| cpu_percent(usage.user_us + usage.system_us, usage.wall_us));
             // A number says little of a trial.
             let parameters = task.parameters.iter().flatten().map(|(name, value)| format!(" {name}={value}"));
@@ -434,7 +473,7 @@ fn show_tasks(tasks: &[TaskView]) {
                 format!("{}{}", task.task, parameters.collect::<String>()),
                 if task.reused { "reused".to_owned() } else { task.state.to_owned() },
                 task.attempts.to_string(),
-                usage.map(|usage| duration(Duration::from_micros(usage.wall_us))).unwrap_or_default(),
+                wall.map(|seconds| duration(Duration::from_secs_f64(seconds))).unwrap_or_default(),
                 usage.map(|usage| memory(usage.peak_rss)).unwrap_or_default(),
                 cpu.map(|percent| format!("{percent} %")).unwrap_or_default(),
                 task.node.clone().unwrap_or_default(),

@@ -11,7 +11,7 @@ use serde::Serialize;
 use std::collections::BTreeSet;
 use std::path::Path;
 use std::process::ExitCode;
-use tulpar_core::event::{Because, Curtailment, Event, Outcome, Placement, Stopping};
+use tulpar_core::event::{Because, Blame, Consequence, Curtailment, Event, Outcome, Placement, Stopping};
 use tulpar_core::ids::{JobId, SetId};
 use tulpar_core::site::Node;
 use tulpar_core::units::Timestamp;
@@ -123,14 +123,45 @@ fn place(nodes: &[Node], placement: &Placement) -> String {
     parts.join(", ")
 }
 
+const PRUNED: &str = "pruned: other trials were better at that step";
+
+fn failure_words(blame: Blame) -> String {
+    format!("failed for good; to blame: {}", crate::view::blame_words(blame))
+}
+
+/// What follows the end of an attempt; empty where nothing is left to say.
+fn next_words(at: Timestamp, then: &Consequence) -> String {
+    match then {
+        Consequence::Done => String::new(),
+        Consequence::Retry { until, request } => {
+            let pause = match until.since(at) {
+                pause if pause.is_zero() => String::new(),
+                pause => format!(" in {}", progress::duration(pause)),
+            };
+            let asking = request.as_deref().map(|request| format!(", with {}", request_words(request)));
+            format!("will be tried again{pause}{}", asking.unwrap_or_default())
+        }
+        Consequence::Failed { blame } => failure_words(*blame),
+        Consequence::Pruned => PRUNED.to_owned(),
+        Consequence::Paused => "paused; it goes on if it is among the best at that step after all".to_owned(),
+        Consequence::Cancelled => "cancelled".to_owned(),
+    }
+}
+
 /// An event in words.
 pub(crate) fn words(known: &Known<'_>, entry: &Entry) -> String {
     match &entry.event {
         Event::RunStarted { version, .. } => format!("the run started, with Tulpar {version}"),
-        Event::RunResumed { version } => format!("the run was resumed, with Tulpar {version}"),
+        Event::RunResumed { version, .. } => format!("the run was resumed, with Tulpar {version}"),
         Event::Missed { reason, .. } => format!("will run: {}", why(reason)),
+        Event::Reused { run, outputs, accepted: Some(attempt), .. } => {
+            format!("accepted the files of attempt {attempt} of {run}: {}", count(outputs.len(), "file"))
+        }
         Event::Reused { run, outputs, .. } => {
             format!("reused from {run}: {}", count(outputs.len(), "file"))
+        }
+        Event::HeldBack { by, .. } => {
+            format!("held back: where there is room, it is kept for {}, which is more urgent", (known.name)(*by))
         }
         Event::Submitted { attempt, request, placement, variant, versions } => {
             let given = |(name, maker): (&String, &JobId)| format!(", with `{name}` of {}", (known.name)(*maker));
@@ -141,7 +172,7 @@ pub(crate) fn words(known: &Known<'_>, entry: &Entry) -> String {
         Event::Started { attempt } => format!("attempt {} started", attempt.n),
         Event::Held { attempt, reason } => format!("attempt {} held by the site: {reason}", attempt.n),
         Event::Released { attempt } => format!("attempt {} is in the queue again", attempt.n),
-        Event::Ended { attempt, report } => {
+        Event::Ended { attempt, report, then } => {
             let mut text = format!("attempt {}: {}", attempt.n, progress::ending(&report.ending));
             if report.usage.wall_us > 0 {
                 text.push_str(&format!(" {}", usage_words(&report.usage)));
@@ -149,25 +180,17 @@ pub(crate) fn words(known: &Known<'_>, entry: &Entry) -> String {
             if !report.outputs.is_empty() {
                 text.push_str(&format!(", {} kept", count(report.outputs.len(), "file")));
             }
-            text
-        }
-        Event::Retrying { until, request, .. } => {
-            let pause = match until.since(entry.at) {
-                pause if pause.is_zero() => String::new(),
-                pause => format!(" in {}", progress::duration(pause)),
-            };
-            format!("will be tried again{pause}, with {}", request_words(request))
+            let next = next_words(entry.at, then);
+            if next.is_empty() { text } else { format!("{text}; {next}") }
         }
         Event::Due { .. } => "is ready again".to_owned(),
-        Event::Failed { blame, .. } => {
-            format!("failed for good; to blame: {}", crate::view::blame_words(*blame))
-        }
+        Event::Failed { blame, .. } => failure_words(*blame),
         Event::Skipped { because, .. } => match because {
             Because::Upstream(job) => format!("skipped because of {}", (known.name)(*job)),
             Because::Condition => "skipped: its condition is not true".to_owned(),
             Because::Exhausted => "skipped: the search has nothing more to try".to_owned(),
             Because::Spent => "skipped: the time or the GPU hours of the search are spent".to_owned(),
-            Because::Pruned => "pruned: other trials were better at that step".to_owned(),
+            Because::Pruned => PRUNED.to_owned(),
             Because::Infeasible => "skipped: no trial of the search kept the constraints".to_owned(),
             Because::NotWanted => "skipped: not needed for what was asked".to_owned(),
         },
@@ -181,7 +204,6 @@ pub(crate) fn words(known: &Known<'_>, entry: &Entry) -> String {
             Curtailment::Prune => format!("attempt {} is told to end: others were better at that step", attempt.n),
             Curtailment::Pause => format!("attempt {} is told to save its state and pause", attempt.n),
         },
-        Event::Paused { .. } => "paused; it goes on if it is among the best at that step after all".to_owned(),
         Event::Continued { .. } => "goes on: it is among the best at the step where it paused".to_owned(),
         Event::Added { added, .. } if added.outcome.is_some() => format!("learns from {}", added.source),
         Event::Added { added, .. } if added.running => format!("knows that others run {}", added.source),

@@ -19,20 +19,22 @@ use std::process::ExitCode;
 use tulpar_core::engine::Policy;
 use tulpar_core::event::Outcome;
 use tulpar_core::ids::AttemptId;
-use tulpar_core::job::{Ending, JobSpec};
-use tulpar_core::pegasus::{PlanArguments, Replicas, SUB_WORKFLOW_VARIABLE, Text as Named, Texts};
+use tulpar_core::job::{CommandLine, Ending, JobSpec, Source};
 use tulpar_core::plan::Plan;
 use tulpar_core::units::Bytes;
-use tulpar_core::workflow::{self, DataSource, Workflow};
+use tulpar_core::workflow::{self, DataSource, SUB_WORKFLOW_VARIABLE, Task, Workflow};
 use tulpar_exec::cache::object_path;
 use tulpar_exec::executor::Executor;
 use tulpar_exec::folder::{Project, RunFolder, SavedRun};
 use tulpar_exec::machine::local_site;
+use tulpar_formats::pegasus::{PlanArguments, Replicas, Text as Named, Texts};
 
 const PROGRAM: &str = "TULPAR_EXE";
 const CPUS: &str = "TULPAR_CPUS";
 const MEMORY: &str = "TULPAR_MEMORY";
 const NO_CACHE: &str = "TULPAR_NO_CACHE";
+/// The folder in which the file of a DAGMan sub-workflow really lies: its submit descriptions are there.
+const BESIDE: &str = "TULPAR_DAG_FOLDER";
 /// Workflows inside workflows: one that contains itself would go on for ever.
 const DEEPEST: usize = 16;
 
@@ -89,13 +91,18 @@ pub(crate) fn run(arguments: &SubWorkflowArguments) -> Result<ExitCode, Failure>
     let inner = outer.inner_run()?;
     let policy = Policy { cache: std::env::var_os(NO_CACHE).is_none(), fail_fast: false, ..Policy::default() };
     let workflow_file = sandbox.join(&arguments.file).display().to_string();
-    inner.save(&SavedRun { version: VERSION.into(), workflow_file, policy, plan })?;
-    let launch =
-        LaunchArguments { sample: "1s".to_owned(), keep: Keep::Failed, cache_quota: None, hooks: Default::default() };
+    inner.save(&SavedRun { version: VERSION.into(), workflow_file, code: None, policy, plan })?;
+    let launch = LaunchArguments {
+        sample: "1s".to_owned(),
+        keep: Keep::Failed,
+        link_large: false,
+        cache_quota: None,
+        hooks: Default::default(),
+    };
     let mut progress = Progress::new(false);
     let wanted: BTreeSet<String> = arguments.makes.iter().cloned().collect();
     let outer_name = outer.run.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
-    let ran = run_to_end(&outer.project, &inner, &launch, &outer_name, wanted, &mut progress)?;
+    let ran = run_to_end(&outer.project, &inner, &launch, Some(&outer_name), wanted, &mut progress)?;
     progress.finish(ran.counts, ran.outcome, &inner.name);
     if let Some(first) = progress.failures.first().filter(|_| ran.outcome == Outcome::Failed) {
         print::note(&format!(
@@ -160,8 +167,7 @@ fn prepare(outer: &Outer, sandbox: &Path, arguments: &SubWorkflowArguments) -> R
         Format::Pegasus => pegasus::read_in(&around, &name, &text)?,
         // Submit descriptions are named as seen from where the file really lies.
         _ => {
-            let real = file.canonicalize().unwrap_or_else(|_| file.clone());
-            let beside = real.parent().unwrap_or(sandbox).to_owned();
+            let beside = std::env::var_os(BESIDE).map_or_else(|| sandbox.to_owned(), PathBuf::from);
             let converted = foreign::read(format, &beside, &name, &text, None, None)?;
             around.home = beside;
             around.folders = Vec::new();
@@ -213,7 +219,7 @@ fn inline_replicas(parent: &Path) -> Replicas {
     let mut environment: BTreeMap<String, String> = std::env::vars().collect();
     let home = parent.parent().unwrap_or(Path::new("")).display().to_string();
     environment.insert("PWD".to_owned(), home);
-    tulpar_core::pegasus::read(&texts, &environment).model.map(|model| model.replicas).unwrap_or_default()
+    tulpar_formats::pegasus::read(&texts, &environment).model.map(|model| model.replicas).unwrap_or_default()
 }
 
 /// Paths are meant from where they were written; the inner run is at home in the outer project.
@@ -248,7 +254,12 @@ fn hand_over(project: &Project, sandbox: &Path, ran: &Ran) -> Result<(), Failure
 
 /// Whether a plan has tasks that are workflows.
 pub(crate) fn any(plan: &Plan) -> bool {
-    plan.workflow.tasks.iter().any(|task| task.settings.environment.variables.contains_key(SUB_WORKFLOW_VARIABLE))
+    plan.workflow.tasks.iter().any(is_workflow)
+}
+
+/// Whether a task is a workflow.
+pub(crate) fn is_workflow(task: &Task) -> bool {
+    task.settings.environment.variables.contains_key(SUB_WORKFLOW_VARIABLE)
 }
 
 /// Gives tasks that are workflows what a driver needs: this program, the user's environment, their share of the node.
@@ -257,10 +268,11 @@ pub(crate) struct WithOurselves {
     variables: BTreeMap<String, String>,
     /// The cores of the largest node, and its devices: who has all of the one may have all of the other.
     node: (u32, String),
+    root: PathBuf,
 }
 
 impl WithOurselves {
-    pub(crate) fn new(inner: Box<dyn Executor>, plan: &Plan, cached: bool) -> Result<Self, Failure> {
+    pub(crate) fn new(inner: Box<dyn Executor>, root: &Path, plan: &Plan, cached: bool) -> Result<Self, Failure> {
         // What says how much a task may use is for its own driver to say.
         let ours = |name: &str| {
             name.ends_with("_NUM_THREADS") || name == "CUDA_VISIBLE_DEVICES" || name.starts_with("TULPAR_")
@@ -279,8 +291,23 @@ impl WithOurselves {
             let devices: Vec<&str> = node.capacity.gpus.iter().map(|gpu| gpu.id.as_str()).collect();
             (node.capacity.milli_cpus, devices.join(","))
         });
-        Ok(Self { inner, variables, node })
+        Ok(Self { inner, variables, node, root: root.to_owned() })
     }
+}
+
+/// Where the user's file lies that the command names.
+fn folder_of_command(root: &Path, spec: &JobSpec) -> Option<PathBuf> {
+    let names = |file: &str| match &spec.command {
+        CommandLine::Arguments(words) => words.iter().any(|word| word == file),
+        CommandLine::Shell { line, .. } => {
+            line.split_whitespace().any(|word| word.trim_matches(|quote| "'\"".contains(quote)) == file)
+        }
+    };
+    let mut files = spec.inputs.iter().flat_map(|input| input.files.iter());
+    files.find_map(|file| match &file.source {
+        Source::Path(path) if names(&file.path) => root.join(path).parent().map(Path::to_owned),
+        _ => None,
+    })
 }
 
 impl Executor for WithOurselves {
@@ -288,6 +315,9 @@ impl Executor for WithOurselves {
         for spec in batch.iter_mut().filter(|spec| spec.variables.contains_key(SUB_WORKFLOW_VARIABLE)) {
             for (name, value) in &self.variables {
                 spec.variables.entry(name.clone()).or_insert_with(|| value.clone());
+            }
+            if let Some(folder) = folder_of_command(&self.root, spec) {
+                spec.variables.insert(BESIDE.to_owned(), folder.display().to_string());
             }
             spec.variables.insert(CPUS.to_owned(), spec.milli_cpus.to_string());
             spec.variables.insert(MEMORY.to_owned(), spec.limits.memory.0.to_string());

@@ -25,7 +25,7 @@ _listening = False
 
 
 def parameters(defaults=None):
-    """The parameters of this trial by name, over the defaults."""
+    """The parameters of this trial by name, over the defaults. An inactive parameter keeps its default."""
     found = dict(defaults or {})
     found.update(json.loads(os.environ.get("TULPAR_PARAMETERS") or "{}"))
     return found

@@ -23,7 +23,7 @@ impl Paint {
             State::Done => Color::Blue,
             State::Failed => Color::Red,
             State::Running | State::Submitted => Color::Cyan,
-            State::Held | State::Backoff => Color::Yellow,
+            State::Held | State::Backoff | State::Paused => Color::Yellow,
             State::Skipped | State::Cancelled => Color::Magenta,
             State::Waiting | State::Looking | State::Ready => return self.dim(),
         };
@@ -55,7 +55,7 @@ fn sign(state: State) -> &'static str {
         State::Done => "█",
         State::Failed => "×",
         State::Running | State::Submitted => "▒",
-        State::Held | State::Backoff => "!",
+        State::Held | State::Backoff | State::Paused => "!",
         State::Skipped | State::Cancelled => "-",
         State::Waiting | State::Looking | State::Ready => "·",
     }
@@ -147,6 +147,7 @@ fn bar(app: &App, width: u16, paint: &Paint) -> Line<'static> {
         State::Submitted,
         State::Held,
         State::Backoff,
+        State::Paused,
     ];
     let mut spans = Vec::new();
     let (mut sum, mut drawn) = (0.0, 0usize);
@@ -386,7 +387,7 @@ fn draw_help(frame: &mut Frame, paint: &Paint) {
         ("n, p", "in a task: the next and the one before"),
         ("?", "this"),
         ("q, Ctrl-C", "leave; the run goes on"),
-        ("signs", "█ done  ▒ running  × failed  ! held or pausing  - skipped  · waiting"),
+        ("signs", "█ done  ▒ running  × failed  ! held, pausing or paused  - skipped  · waiting"),
     ];
     let area = frame.area();
     let (width, height) = (area.width.min(92), area.height.min(KEYS.len() as u16 + 2));

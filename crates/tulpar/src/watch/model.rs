@@ -169,7 +169,7 @@ impl Gathered {
                 let node = placement.nodes.first().and_then(|share| nodes.get(share.node.index()));
                 self.places.insert(*attempt, node.map(|node| node.name.clone()).unwrap_or_default());
             }
-            Event::Ended { attempt, report } => {
+            Event::Ended { attempt, report, .. } => {
                 let set = engine.graph().set_of(attempt.job).index();
                 if self.used.len() <= set {
                     self.used.resize(set + 1, Used::default());
@@ -185,12 +185,6 @@ impl Gathered {
                     self.failing.insert(attempt.job, Failing { why, blame: None });
                 }
             }
-            Event::Failed { job, blame } => {
-                if let Some(failing) = self.failing.get_mut(job) {
-                    failing.blame = Some(*blame);
-                }
-                self.say(entry.at, format!("{} failed", name(*job)));
-            }
             Event::Held { attempt, reason } => self.say(entry.at, format!("{} is held: {reason}", name(attempt.job))),
             Event::Grafted { set, tasks } => {
                 self.say(entry.at, format!("{} has {tasks} tasks", engine.plan().task(*set).name));
@@ -203,6 +197,12 @@ impl Gathered {
             Event::RunResumed { .. } => self.say(entry.at, "resumed".to_owned()),
             Event::RunEnded { outcome } => self.say(entry.at, format!("the run is {outcome:?}").to_lowercase()),
             _ => {}
+        }
+        if let Some((job, blame)) = entry.event.failure() {
+            if let Some(failing) = self.failing.get_mut(&job) {
+                failing.blame = Some(blame);
+            }
+            self.say(entry.at, format!("{} failed", name(job)));
         }
     }
 

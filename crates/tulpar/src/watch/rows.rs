@@ -320,6 +320,7 @@ fn failed(model: &Model, filter: &str) -> Vec<Row> {
                 Some(Blame::Resources) => "resources",
                 Some(Blame::TooMuch) => "too large",
                 Some(Blame::Site) => "the site",
+                Some(Blame::Inputs) => "an input that changed",
                 None => "",
             };
             // One that is tried again has not failed.

@@ -4,19 +4,23 @@ use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 /// Who may use whom. A change here is a change of the architecture: say why in an ADR.
-const EDGES: [(&str, &[&str]); 12] = [
+const EDGES: [(&str, &[&str]); 13] = [
     ("core", &["hpo"]),
+    ("formats", &["core"]),
     ("sim", &["core"]),
     ("launch", &["core", "shim", "trace", "transfer"]),
-    ("exec", &["core", "launch", "transfer"]),
+    ("exec", &["core", "formats", "launch", "transfer"]),
     ("store", &["core"]),
-    ("report", &["core", "trace"]),
+    ("report", &["core", "formats", "trace"]),
     ("trace", &[]),
     ("kernels", &[]),
     ("hpo", &[]),
     ("shim", &["trace"]),
     ("transfer", &[]),
-    ("tulpar", &["core", "exec", "kernels", "launch", "report", "shim", "sim", "store", "trace", "transfer"]),
+    (
+        "tulpar",
+        &["core", "exec", "formats", "kernels", "launch", "report", "shim", "sim", "store", "trace", "transfer"],
+    ),
 ];
 
 #[test]

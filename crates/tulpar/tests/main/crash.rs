@@ -94,7 +94,7 @@ fn check_end(folder: &Path, run: &str, wide: u32) {
             Event::Submitted { attempt, .. } => {
                 assert!(!committed.contains(&attempt.job), "{attempt} was committed and runs again");
             }
-            Event::Ended { attempt, report } if report.ending.is_success() => {
+            Event::Ended { attempt, report, .. } if report.ending.is_success() => {
                 committed.insert(attempt.job);
                 *ends.entry(attempt.job).or_default() += 1;
             }

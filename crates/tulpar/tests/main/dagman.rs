@@ -58,6 +58,19 @@ fn an_imported_dag_is_the_same_workflow() {
 }
 
 #[test]
+fn nodes_that_wait_for_each_other_are_not_imported() {
+    let scene = diamond();
+    scene.write("round.dag", &format!("{}PARENT D CHILD A\n", scene.read("diamond.dag")));
+    for words in ["import round.dag -o native.yaml", "check round.dag"] {
+        let said = scene.tulpar(words).expect(2);
+        assert!(said.err.contains("W022") && said.err.contains("wait for each other"), "{said}");
+    }
+    assert!(!scene.path("native.yaml").exists());
+    let said = scene.tulpar("lint round.dag").expect(2);
+    assert!(said.err.contains("H031") && said.err.contains("wait for each other"), "{said}");
+}
+
+#[test]
 fn splices_scripts_retries_and_lists_of_jobs_run_to_the_end() {
     let scene = Scene::empty();
     scene.write(
@@ -128,4 +141,20 @@ fn lint_says_what_is_wrong_with_a_description_and_where() {
     scene.write("all.dag", "JOB A job.sub\n");
     assert_eq!(scene.tulpar("lint job.sub").done().out, "1 file: good; 0 warnings\n");
     scene.tulpar("lint none.sub").expect(2);
+}
+
+/// The published cats and dogs: the program makes the folder that is to come back.
+#[test]
+fn a_folder_comes_back_under_the_name_that_was_declared_for_it() {
+    let scene = Scene::empty();
+    scene.write("train.sh", "#!/bin/sh\nmkdir output && echo trained > output/model.pth && echo 1 > output/log.txt\n");
+    let sub = "executable = train.sh\ntransfer_output_files = output\nshould_transfer_files = YES\nqueue\n";
+    scene.write("train.sub", sub);
+    scene.tulpar("run train.sub").done();
+    assert_eq!(scene.read("results/output/model.pth"), "trained\n");
+    assert_eq!(scene.read("results/output/log.txt"), "1\n");
+    assert!(scene.tulpar("run train.sub").done().err.contains("1 reused"));
+    scene.write("sweep.sub", "executable = /bin/echo\noutput = $(ProcId).txt\ntransfer_output_files =\nqueue arguments from (\n one two\n three\n)\n");
+    scene.tulpar("run sweep.sub").done();
+    assert_eq!([scene.read("results/0.txt"), scene.read("results/1.txt")], ["one two\n", "three\n"]);
 }

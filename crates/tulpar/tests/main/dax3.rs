@@ -6,7 +6,7 @@ use std::process::Command;
 
 fn diamond() -> Scene {
     let scene = Scene::empty();
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../core/testdata/dax3/diamond");
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../formats/testdata/dax3/diamond");
     for file in files_below(&folder) {
         let text = std::fs::read_to_string(&file).expect("text");
         scene.write(file.strip_prefix(&folder).expect("below").to_str().expect("a name"), &text);

@@ -2,6 +2,7 @@
 
 use super::harness::{Scene, skipped, wait_for};
 use std::process::{Command, Stdio};
+use tulpar_core::ids::Digest;
 
 /// The demo once, for a test that only looks.
 fn demo() -> Scene {
@@ -40,6 +41,7 @@ fn status_counts_by_task_set() {
     --- stdout
     galaxies-1: done (workflow galaxies, workflow.yaml)
     started <time>, took <duration>, on local
+    parameters: epochs=40 objects=3000
     21 tasks: 21 done
 
     set  tasks  done  reused  running  failed  skipped  mean  max  memory  cpu  read  written
@@ -60,6 +62,7 @@ fn status_lists_tasks_of_a_state() {
     --- stdout
     galaxies-1: done (workflow galaxies, workflow.yaml)
     started <time>, took <duration>, on local
+    parameters: epochs=40 objects=3000
     21 tasks: 21 done
 
     task  state  attempts  wall  memory  cpu  node
@@ -91,7 +94,7 @@ fn status_lists_tasks_of_a_state() {
     exit code 2
     --- stderr
     error: `fialed` is not a state of a task
-    hint: did you mean `failed`? The states are: waiting, looking, ready, submitted, running, held, pausing, done, failed, skipped, cancelled, interrupted, reused
+    hint: did you mean `failed`? The states are: waiting, looking, ready, submitted, running, held, pausing, paused, done, failed, skipped, cancelled, interrupted, reused
     "#);
 }
 
@@ -248,6 +251,20 @@ fn lineage_goes_up_to_the_data() {
 }
 
 #[test]
+fn lineage_of_a_reused_result_names_the_script_that_it_was_reused_from() {
+    let scene = Scene::new(
+        "workflow: same\ndata: {script: script.sh}\ntasks:\n  say: {in: [script], out: {said: said.txt}, run: 'sh {script} > {said}'}\n",
+    );
+    let first = "echo same\n";
+    for script in [first, "# another script, the same result\necho same\n", first] {
+        scene.write("script.sh", script);
+        scene.tulpar("run").done();
+        let made = &scene.tulpar("lineage results/said.txt --json").done().json()["made"];
+        assert_eq!(made["inputs"][0]["digest"], Digest::of(script.as_bytes()).to_string(), "{made:#}");
+    }
+}
+
+#[test]
 fn lineage_knows_a_copy_by_its_content_and_an_edited_result_by_its_place() {
     let scene = demo();
     std::fs::copy(scene.path("results/models/rate-0.3.txt"), scene.path("mine.txt")).unwrap();
@@ -282,9 +299,9 @@ fn runs_clean_and_gc_keep_house() {
     insta::assert_snapshot!(scene.tulpar("runs"), @r#"
     exit code 0
     --- stdout
-    run  state  started  took  tasks  done  reused  failed
-    galaxies-1  done  <time>  <duration>  21  21  0  0
-    galaxies-2  done  <time>  <duration>  21  21  21  0
+    run  state  started  took  tasks  done  reused  failed  parameters
+    galaxies-1  done  <time>  <duration>  21  21  0  0  epochs=40 objects=3000
+    galaxies-2  done  <time>  <duration>  21  21  21  0  epochs=40 objects=3000
     "#);
     insta::assert_snapshot!(scene.tulpar("clean --dry-run"), @r#"
     exit code 0
@@ -310,21 +327,21 @@ fn runs_clean_and_gc_keep_house() {
     results/best.txt: <size>, content <digest>
     made by best in galaxies-1 (reused by galaxies-2)
       command  sort -t ' ' -k 2 -g -r scores/rate-0.003.txt scores/rate-0.03.txt scores/rate-0.3.txt | head -n 1 > best.txt
-      ran  in a run that is no longer here
+      ran  no record is left of when and where
       input scores: 3 files, <size>, content <digest>: scores/rate-0.003.txt scores/rate-0.03.txt scores/rate-0.3.txt
         made by evaluate[rate=0.003], evaluate[rate=0.03], evaluate[rate=0.3] (--depth shows more)
     "#);
     insta::assert_snapshot!(scene.tulpar("gc --quota 1kB --dry-run"), @r#"
     exit code 0
     --- stdout
-    would remove 24 files of 13 results: <size>; <size> are left
+    would remove 29 files of 13 results: <size>; <size> are left
     --- stderr
     On the disk that is <size> less: the other files are shown under results/ too, and stay there.
     "#);
     insta::assert_snapshot!(scene.tulpar("gc --quota 0"), @r#"
     exit code 0
     --- stdout
-    removed 31 files of 21 results: <size>; <size> are left
+    removed 36 files of 21 results: <size>; <size> are left
     --- stderr
     On the disk that is <size> less: the other files are shown under results/ too, and stay there.
     "#);

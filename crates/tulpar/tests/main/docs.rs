@@ -45,6 +45,18 @@ fn every_example_workflow_runs() {
 }
 
 #[test]
+fn the_example_with_a_python_package_runs() {
+    let page = document("docs/workflow.md");
+    let scene = Scene::new(&blocks(&page, "yaml python")[0]);
+    scene.write("scripts/train.py", "from lab.model import weight\nprint(weight)\n");
+    scene.write("src/lab/__init__.py", "");
+    scene.write("src/lab/model.py", "weight = 0.5\n");
+    assert_eq!(scene.tulpar("check").done().err, "");
+    scene.tulpar("run").done();
+    assert_eq!(scene.read("results/model.txt"), "0.5\n");
+}
+
+#[test]
 fn the_example_with_a_catalogue_runs() {
     let page = document("docs/workflow.md");
     let scene = Scene::new(&blocks(&page, "yaml with catalogue")[0]);
@@ -288,7 +300,7 @@ fn the_commands_about_existing_files_and_exports_work() {
     assert!(
         scene.read("for-condor/workflow.dag").contains("PARENT preprocess_0 preprocess_1 preprocess_2 CHILD train\n")
     );
-    for (code, _) in tulpar_core::htcondor::lint::CODES {
+    for (code, _) in tulpar_formats::htcondor::lint::CODES {
         assert!(text.contains(&format!("`{code}`")), "{code} is not explained");
     }
 }

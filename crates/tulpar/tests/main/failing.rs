@@ -1,6 +1,6 @@
 //! What goes wrong in a task: endings, retries that react to the cause, checkpoints, tolerated failures.
 
-use super::harness::Scene;
+use super::harness::{Running, Scene, wait_for};
 
 #[test]
 fn a_task_that_fails_stops_what_needs_it_and_shows_its_last_words() {
@@ -109,8 +109,9 @@ fn an_output_that_was_not_written_is_named() {
     Attempt 1: did not write b.txt after <duration>, <percent> cpu, on <host> (asked for 1 cpu)
     Its files were left in <folder>/.tulpar/runs/bad-1/attempts/0/0.1/work
       there is: a.txt, c.txt
+      declare the output `c.txt` in the place of `b.txt`
     --- stderr
-    hint: when the cause is outside the workflow, `tulpar resume bad-1` tries it again; when you change the workflow, `tulpar run` reuses all that is finished
+    hint: its files are kept: when the declaration is mended, `tulpar run` and `tulpar resume` accept them without computing again, as long as the command, the inputs and the environment stay the same
     "#);
 }
 
@@ -335,4 +336,49 @@ tasks:
     let view = scene.tulpar("status --json").done().json();
     assert_eq!(view["standing"], "failed");
     assert!(view["tasks"]["done"].as_u64().unwrap_or(0) < 50, "{view:#}");
+}
+
+/// The program with a limit of its shell's.
+fn limited(scene: &Scene, limit: &str) -> Running {
+    let tulpar = scene.command(&["run"]);
+    let mut command = std::process::Command::new("bash");
+    command.args(["-c", &format!("ulimit {limit}; exec \"$0\" \"$@\"")]).arg(tulpar.get_program());
+    command.args(tulpar.get_args()).current_dir(scene.path("")).stdin(std::process::Stdio::null());
+    command.env_clear().envs(tulpar.get_envs().filter_map(|(name, value)| Some((name, value?))));
+    scene.start(command)
+}
+
+#[test]
+fn a_place_without_room_for_more_open_files_is_waited_for() {
+    let scene = Scene::new(
+        "workflow: many
+tasks:
+  a:
+    for: {n: 1..60}
+    cpus: 0.01
+    retry: 0
+    out: {o: 'o-{n}.txt'}
+    run: 'while [ ! -f $HOME/go ]; do sleep 0.02; done; echo > {o}'
+",
+    );
+    let running = limited(&scene, "-n 64");
+    wait_for("there is no room", || {
+        let journal = std::fs::read_to_string(scene.path(".tulpar/runs/many-1/journal.jsonl"));
+        journal.is_ok_and(|text| text.contains("no_room"))
+    });
+    std::fs::write(scene.home("go"), "").unwrap();
+    running.end().done();
+    let view = scene.tulpar("status --json").done().json();
+    assert_eq!(view["tasks"]["done"], 60, "{view:#}");
+}
+
+#[test]
+fn a_limit_on_the_size_of_files_is_an_error_in_words() {
+    let scene = Scene::new("workflow: long\ntasks:\n  a: {for: {n: 1..400}, run: 'true'}\n");
+    let said = limited(&scene, "-f 100").end().expect(3);
+    assert!(said.err.contains("File too large"), "{said}");
+    // Programs that are started die of it as they would elsewhere.
+    let scene = Scene::new("workflow: large\ntasks:\n  b: {run: 'exec head -c 2000000 /dev/zero > large'}\n");
+    let said = limited(&scene, "-f 1000").end().expect(1);
+    assert!(said.err.contains("killed by signal 25"), "{said}");
 }

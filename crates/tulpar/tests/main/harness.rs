@@ -90,6 +90,19 @@ impl Scene {
         fs::read_to_string(self.path(name)).unwrap_or_else(|error| panic!("{name}: {error}"))
     }
 
+    /// The only object of the cache that holds these words.
+    #[track_caller]
+    pub(crate) fn object(&self, content: &str) -> PathBuf {
+        let folders = fs::read_dir(self.path(".tulpar/cache/objects")).expect("a cache").flatten();
+        let objects = folders.flat_map(|folder| fs::read_dir(folder.path()).expect("a folder").flatten());
+        let mut found = objects
+            .map(|object| object.path())
+            .filter(|path| fs::read(path).is_ok_and(|bytes| bytes == content.as_bytes()));
+        let first = found.next().unwrap_or_else(|| panic!("no object holds {content:?}"));
+        assert!(found.next().is_none());
+        first
+    }
+
     /// The binary with nothing of our environment but the PATH.
     pub(crate) fn command(&self, arguments: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_tulpar"));
@@ -140,6 +153,10 @@ impl Running {
     pub(crate) fn signal(&self, signal: &str) {
         let status = Command::new("kill").args([format!("-{signal}"), self.child.id().to_string()]).status();
         assert!(status.expect("kill").success());
+    }
+
+    pub(crate) fn is_over(&mut self) -> bool {
+        self.child.try_wait().expect("a child").is_some()
     }
 
     pub(crate) fn kill(mut self) {

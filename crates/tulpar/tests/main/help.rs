@@ -27,6 +27,8 @@ fn the_help_of_every_verb_is_as_it_was() {
         "export dagman",
         "outputs",
         "lineage",
+        "verify",
+        "audit",
         "cancel",
         "runs",
         "clean",

@@ -271,6 +271,43 @@ fn a_killed_driver_leaves_a_run_that_says_how_to_go_on() {
 }
 
 #[test]
+fn a_killed_driver_costs_a_task_that_is_never_tried_again_nothing() {
+    let scene = Scene::new(&WAITS.replace("first: {", "first: {retry: 0, "));
+    started(&scene, &["run"]).kill();
+    wait_for("the lock is free", || standing(&scene) == "stopped");
+    go(&scene);
+    scene.tulpar("resume").done();
+    assert_eq!(scene.read("results/b.txt"), "a\n");
+    let said = scene.tulpar("explain first").done();
+    assert!(said.out.contains("Attempt 1: lost with the driver of the run"), "{said}");
+}
+
+#[test]
+fn a_journal_that_is_removed_while_the_run_goes_on_ends_it() {
+    for removed in [".tulpar/runs/waits-1/journal.jsonl", ".tulpar"] {
+        let scene = Scene::new(WAITS);
+        let running = started(&scene, &["run"]);
+        match scene.path(removed) {
+            path if path.is_dir() => std::fs::remove_dir_all(path).unwrap(),
+            path => std::fs::remove_file(path).unwrap(),
+        }
+        let said = running.end().expect(3);
+        assert!(said.err.contains("journal.jsonl was removed or replaced while the run went on"), "{said}");
+        assert!(!said.err.contains("tulpar resume") && !said.err.contains("done"), "{said}");
+    }
+}
+
+#[test]
+fn a_journal_that_is_removed_just_before_the_end_is_missed() {
+    let scene = Scene::new("workflow: rude\ntasks:\n  a: {run: 'rm $OLDPWD/.tulpar/runs/rude-1/journal.jsonl'}\n");
+    let folder = scene.path("").display().to_string();
+    let scene_file = scene.read("workflow.yaml").replace("$OLDPWD", folder.trim_end_matches('/'));
+    scene.write("workflow.yaml", &scene_file);
+    let said = scene.tulpar("run").expect(3);
+    assert!(said.err.contains("the history of this run is lost"), "{said}");
+}
+
+#[test]
 fn a_damaged_journal_is_reported_on_as_far_as_it_reads() {
     let scene = Scene::new(WAITS);
     go(&scene);
@@ -283,4 +320,43 @@ fn a_damaged_journal_is_reported_on_as_far_as_it_reads() {
     assert!(said.err.contains("does not read on after event 4"), "{said}");
     let refused = scene.tulpar("resume").expect(3);
     assert!(refused.err.contains("event 6 stands where event 5 should be"), "{refused}");
+}
+
+#[test]
+fn a_run_that_cannot_be_moved_to_the_removed_ones_is_removed_where_it_is() {
+    let scene = Scene::new("workflow: w\ntasks: {a: {out: {o: o.txt}, run: 'echo > {o}'}}\n");
+    scene.tulpar("run").done();
+    // As in a lower layer of an overlay: the bin is on another file system.
+    let Ok(elsewhere) = tempfile::tempdir_in("/dev/shm") else { return };
+    std::os::unix::fs::symlink(elsewhere.path(), scene.path(".tulpar/removed")).unwrap();
+    scene.tulpar("clean w-1").done();
+    assert!(!scene.path(".tulpar/runs/w-1").exists());
+}
+
+#[test]
+fn what_a_resume_opens_again_is_seen_by_the_store_and_keeps_the_reasons_of_the_rest() {
+    let scene = Scene::new(
+        "workflow: drift
+tasks:
+  first: {out: {o: o.txt}, run: 'test $TULPAR_ATTEMPT = 2 && echo fine > {o}', retry: 0}
+  second: {in: [o], out: {p: p.txt}, run: 'cat {o} > {p}'}
+  odd: {when: 1 == 2, out: {q: q.txt}, run: 'echo > {q}'}
+",
+    );
+    scene.tulpar("run").expect(1);
+    scene.tulpar("resume").done();
+    scene.tulpar("runs").done();
+    let store = tulpar_store::Store::open(&scene.path(".tulpar/store.sqlite")).unwrap();
+    let stands = |job: u32| {
+        let job = store.job("drift-1", tulpar_core::ids::JobId(job)).unwrap().unwrap();
+        (job.name.unwrap(), job.state, job.blame, job.because.map(|because| because.to_string()))
+    };
+    let row = |name: &str, state: &str, because: Option<&str>| {
+        (name.to_owned(), state.to_owned(), None, because.map(str::to_owned))
+    };
+    assert_eq!(stands(0), row("first", "done", None));
+    assert_eq!(stands(1), row("odd", "skipped", Some("\"condition\"")));
+    assert_eq!(stands(2), row("second", "done", None));
+    let said = scene.tulpar("explain odd").done();
+    assert!(said.out.contains("its condition is not true"), "{said}");
 }

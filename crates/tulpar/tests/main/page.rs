@@ -39,7 +39,13 @@ impl Served {
         Self { server, host: host.to_owned(), query: query.to_owned() }
     }
 
+    /// As somebody who opened the printed address.
     fn send(&self, target: &str, headers: &str) -> TcpStream {
+        let token = self.query.strip_prefix("?token=").unwrap_or_else(|| panic!("no token in {}", self.query));
+        self.send_as_stranger(target, &format!("Authorization: Bearer {token}\r\n{headers}"))
+    }
+
+    fn send_as_stranger(&self, target: &str, headers: &str) -> TcpStream {
         let mut socket = TcpStream::connect(&self.host).unwrap();
         let host = if headers.contains("Host:") { String::new() } else { format!("Host: {}\r\n", self.host) };
         write!(socket, "GET {target} HTTP/1.1\r\n{host}{headers}Connection: close\r\n\r\n").unwrap();
@@ -48,8 +54,16 @@ impl Served {
 
     /// The status, the head and the body.
     fn get(&self, target: &str, headers: &str) -> (u16, String, String) {
+        Self::answer(self.send(target, headers))
+    }
+
+    fn get_as_stranger(&self, target: &str, headers: &str) -> (u16, String, String) {
+        Self::answer(self.send_as_stranger(target, headers))
+    }
+
+    fn answer(mut socket: TcpStream) -> (u16, String, String) {
         let mut text = String::new();
-        self.send(target, headers).read_to_string(&mut text).unwrap();
+        socket.read_to_string(&mut text).unwrap();
         let (head, body) = text.split_once("\r\n\r\n").unwrap();
         (head.split(' ').nth(1).unwrap().parse().unwrap(), head.to_owned(), body.to_owned())
     }
@@ -172,7 +186,7 @@ fn of_a_long_run_everything_is_told_at_once_and_more_when_its_journal_was_read()
     assert!(whole["by_hand"].is_object(), "{whole}");
     let report = std::iter::repeat_with(|| served.get("/api/runs/w-1/report", "")).find(|(status, ..)| *status == 200);
     let report: Value = serde_json::from_str(&report.unwrap().2).unwrap();
-    assert_eq!(report, scene.tulpar("report --json").done().json()["runs"][0]);
+    assert_eq!(report, scene.tulpar("report w-1 --json").done().json()["runs"][0]);
     let nodes = &served.json("/api/runs/w-1/nodes")["nodes"];
     assert_eq!(nodes[0]["ran"].as_u64().unwrap() + nodes[1]["ran"].as_u64().unwrap(), 3500, "{nodes}");
     drop(served);
@@ -307,20 +321,24 @@ fn news_come_while_a_run_goes_on() {
 #[test]
 fn without_the_token_nothing_is_told_and_no_other_name_leads_here() {
     let scene = Scene::new(WORKFLOW);
-    let open = Served::start(&scene, &[]);
-    assert_eq!(open.get("/api/runs", "").0, 200);
-    assert_eq!(open.get("/api/runs", "Host: evil.example:8230\r\n").0, 421);
+    let new = Served::start(&scene, &[]);
+    assert_eq!(new.get("/api/runs", "").0, 200);
+    // Other users of this machine reach its own addresses too.
+    assert_eq!(new.get_as_stranger("/api/runs", "").0, 401);
+    assert_eq!(new.get("/api/runs", "Host: evil.example:8230\r\n").0, 421);
     scene.write("token", "hush\n");
     let served = Served::start(&scene, &["--token-file", &scene.path("token").display().to_string()]);
     assert_eq!(served.query, "?token=hush");
     for path in ["/", "/api/runs", "/api/events", "/metrics", "/assets/app.js"] {
-        assert_eq!(served.get(path, "").0, 401, "{path}");
+        assert_eq!(served.get_as_stranger(path, "").0, 401, "{path}");
     }
-    assert_eq!(served.get("/?token=wrong", "").0, 401);
-    let (status, head, _) = served.get("/?token=hush", "");
-    assert!(status == 303 && head.contains("Set-Cookie: tulpar-token=hush;"), "{head}");
-    assert_eq!(served.get("/api/runs", "Cookie: tulpar-token=hush\r\n").0, 200);
-    assert_eq!(served.get("/metrics", "Authorization: Bearer hush\r\n").0, 200);
+    assert_eq!(served.get_as_stranger("/?token=wrong", "").0, 401);
+    let (status, head, _) = served.get_as_stranger("/?token=hush", "");
+    let port = served.host.rsplit(':').next().unwrap();
+    let cookie = format!("tulpar-token-{port}=hush");
+    assert!(status == 303 && head.contains(&format!("Set-Cookie: {cookie};")), "{head}");
+    assert_eq!(served.get_as_stranger("/api/runs", &format!("Cookie: {cookie}\r\n")).0, 200);
+    assert_eq!(served.get_as_stranger("/metrics", "Authorization: Bearer hush\r\n").0, 200);
 }
 
 #[test]
@@ -338,4 +356,22 @@ fn the_page_is_one_file_that_runs_nothing_from_elsewhere() {
     assert_eq!(served.get("/assets/secret.js", "").0, 404);
     let (_, _, text) = served.get("/metrics", "");
     assert!(text.contains("# TYPE tulpar_run_jobs gauge"), "{text}");
+}
+
+#[test]
+fn logs_on_the_page_show_no_secret_and_follow_no_link() {
+    let scene = Scene::new(
+        "workflow: w
+tasks:
+  a: {secrets: [API_TOKEN], run: 'echo \"it is $API_TOKEN\"'}
+  b: {run: 'rm ../stdout; ln -s /etc/passwd ../stdout'}
+",
+    );
+    std::fs::create_dir_all(scene.home(".config/tulpar/secrets")).unwrap();
+    std::fs::write(scene.home(".config/tulpar/secrets/API_TOKEN"), "s3cr3t-hunter2-value\n").unwrap();
+    scene.tulpar("run").done();
+    let served = Served::start(&scene, &[]);
+    assert_eq!(served.json("/api/runs/w-1/jobs/0/logs")["stdout"]["text"], "it is ***\n");
+    let (status, _, body) = served.get("/api/runs/w-1/jobs/1/logs", "");
+    assert!(status != 200 && !body.contains("root:"), "{body}");
 }

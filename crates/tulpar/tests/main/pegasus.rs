@@ -9,7 +9,7 @@ use std::process::Command;
 /// A copy of `testdata/pegasus/<name>` of the core.
 fn copied(name: &str) -> Scene {
     let scene = Scene::empty();
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../core/testdata/pegasus").join(name);
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../formats/testdata/pegasus").join(name);
     for file in files_below(&folder) {
         let text = std::fs::read_to_string(&file).expect("text");
         scene.write(file.strip_prefix(&folder).expect("below").to_str().expect("a name"), &text);
@@ -30,6 +30,30 @@ fn a_pegasus_workflow_runs_as_it_is() {
     );
     assert!(!scene.path("results/f.b1").exists(), "it is not to be staged out");
     assert!(scene.tulpar("run").done().err.contains("5 reused"), "a second run has nothing to do");
+}
+
+#[test]
+fn metadata_of_workflow_jobs_and_files_are_kept_and_shown() {
+    let scene = copied("diamond");
+    let text = scene.read("workflow.yml");
+    let text = text
+        .replace("name: diamond\nprofiles", "name: diamond\nmetadata: {creator: 'me, myself', year: 2026}\nprofiles");
+    let text = text.replace("  id: ID0000004\n", "  id: ID0000004\n  metadata: {time: '60'}\n");
+    let text = text.replace("{lfn: f.d, type: output,", "{lfn: f.d, type: output, metadata: {size: '33', kind: plot},");
+    scene.write("workflow.yml", &text);
+    scene.tulpar("import workflow.yml -o native.yaml").done();
+    for file in ["workflow.yml", "native.yaml"] {
+        scene.tulpar(&format!("run {file}")).done();
+        let runs = scene.tulpar("runs --json").done().json();
+        let run = runs.as_array().and_then(|runs| runs.last()).unwrap();
+        assert_eq!(run["metadata"], serde_json::json!({"creator": "me, myself", "year": "2026"}), "{file}");
+        let status = scene.tulpar("status").done();
+        assert!(status.out.contains("metadata: creator=me, myself, year=2026"), "{file}: {status}");
+        let why = scene.tulpar("explain analyze_ID0000004").done();
+        assert!(why.out.contains("Metadata: time=60"), "{file}: {why}");
+        let lineage = scene.tulpar("lineage results/f.d").done();
+        assert!(lineage.out.contains("Metadata: kind=plot"), "{file}: {lineage}");
+    }
 }
 
 #[test]
@@ -155,4 +179,23 @@ fn real_workflows_inside_workflows_are_read_when_they_are_reached() {
             said.err.lines().last().unwrap_or("")
         )),
     }
+}
+
+#[test]
+fn a_replica_with_another_checksum_stops_the_run_and_is_named() {
+    let scene = copied("diamond");
+    let replicas = scene.read("replicas.yml");
+    let with = |sum: &str| replicas.replace("- lfn: f.a\n", &format!("- lfn: f.a\n  checksum: {{sha256: {sum}}}\n"));
+    let wrong = "00".repeat(32);
+    scene.write("replicas.yml", &with(&wrong));
+    let said = scene.tulpar("run").expect(2);
+    for words in ["f.a: its SHA-256 is ", &format!("and the catalogue says {wrong}"), "input/start.txt"] {
+        assert!(said.err.contains(words), "{words}: {said}");
+    }
+    let found = said.err.split("its SHA-256 is ").nth(1).expect("said")[..64].to_owned();
+    scene.write("replicas.yml", &with(&found));
+    scene.tulpar("run").done();
+    scene.tulpar("import workflow.yml -o native.yaml").done();
+    assert!(scene.read("native.yaml").contains(&format!("\"{found}\"")), "the import compares it too");
+    scene.tulpar("check native.yaml").done();
 }

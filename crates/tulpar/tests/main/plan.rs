@@ -81,9 +81,34 @@ fn earlier_runs_say_how_long_tasks_take() {
     scene.tulpar("run").done();
     let after = scene.tulpar("plan --explain").done().out;
     assert!(
-        after.contains("the median of an earlier run") && !after.contains("nothing is known of the run"),
+        after.contains("measured in an earlier run; the workflow says nothing")
+            && !after.contains("nothing is known of the run"),
         "{after}"
     );
+}
+
+#[test]
+fn a_failed_try_is_no_run_time() {
+    let scene = Scene::new("workflow: bad\ntasks: {bad: {out: {o: o.txt}, run: 'exit 3'}}\n");
+    scene.tulpar("run").expect(1);
+    let said = scene.tulpar("plan --explain").done().out;
+    assert!(said.contains("nothing is known of the run time of 1 of 1 tasks"), "{said}");
+}
+
+#[test]
+fn what_was_measured_wins_over_what_was_stated() {
+    let scene = Scene::new("workflow: quick\ntasks: {quick: {runtime: 1000 s, out: {o: o.txt}, run: 'echo > {o}'}}\n");
+    let before = scene.tulpar("plan --explain").done().out;
+    assert!(
+        before.contains("expected to take 1000.000 s a task") && before.contains("not measured here yet"),
+        "{before}"
+    );
+    scene.tulpar("run").done();
+    let after = scene.tulpar("plan --explain").done().out;
+    assert!(after.contains("measured in an earlier run; the workflow says 1000.000 s"), "{after}");
+    assert!(!after.contains("expected to take 1000"), "{after}");
+    let said = scene.tulpar("predict").done().out;
+    assert!(said.contains("0 declared, 1 by earlier runs"), "{said}");
 }
 
 #[test]

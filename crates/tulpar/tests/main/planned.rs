@@ -192,7 +192,7 @@ fn tasks_on_two_sites_get_their_files_from_site_to_site() {
 }
 
 #[test]
-fn on_a_shared_file_system_tasks_work_in_its_scratch_and_inputs_are_links() {
+fn on_a_shared_file_system_tasks_work_in_its_scratch() {
     let scene = scene();
     std::fs::create_dir(scene.path("nfs")).unwrap();
     let scratch = scene.path("nfs").display().to_string();
@@ -200,13 +200,12 @@ fn on_a_shared_file_system_tasks_work_in_its_scratch_and_inputs_are_links() {
         "catalogue.yaml",
         &format!("sites: {{local: {{data: sharedfs, scratch: {{path: {scratch}, shared: true}}}}}}\n"),
     );
-    let workflow = WORKFLOW.replace("    run: 'for word", "    run: 'pwd; readlink data/one.txt; for word");
+    let workflow = WORKFLOW.replace("    run: 'for word", "    run: 'pwd; for word");
     scene.write("workflow.yaml", &workflow);
     scene.tulpar("run --data sharedfs").done();
     check_results(&scene);
     let logs = scene.tulpar("logs split").done();
     assert!(logs.out.contains("<folder>/nfs/letters-1/"), "{logs}");
-    assert!(logs.out.contains("<folder>/data/one.txt"), "{logs}");
     scene.tulpar("run --data sharedfs").done();
     scene.tulpar("clean letters-1").done();
     assert!(!scene.path("nfs/letters-1").exists());

@@ -37,7 +37,7 @@ fn a_new_time_of_a_data_file_changes_nothing() {
     exit code 0
     --- stdout
     join: done (two-2)
-    Its results were reused from two-1: nothing that they depend on has changed.
+    Its results were reused from two-1: its command, parameters, inputs and declared environment are the same.
     "#);
     insta::assert_snapshot!(scene.tulpar("logs join"), @r#"
     exit code 2
@@ -147,7 +147,7 @@ fn a_run_without_cache_neither_uses_nor_keeps() {
 fn a_users_file_under_results_is_never_overwritten() {
     let scene = Scene::new("workflow: mine\ntasks:\n  a: {out: {o: o.txt}, run: 'echo theirs > {o}'}\n");
     scene.write("results/o.txt", "mine\n");
-    let said = scene.tulpar("run").done();
+    let said = scene.tulpar("run").expect(3);
     assert_eq!(scene.read("results/o.txt"), "mine\n");
     assert!(said.err.contains("not from Tulpar"), "{said}");
 }

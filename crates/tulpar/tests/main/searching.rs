@@ -170,6 +170,21 @@ tasks:
     assert_eq!(table.matches(",pruned,").count(), 2, "{table}");
     let words = scene.tulpar("logs search[trial=2]").done().out;
     assert!(words.contains("went on from 1"), "{words}");
+    let story = scene.tulpar("story search[trial=2]").done().out;
+    assert!(story.contains("; paused; it goes on if it is among the best"), "{story}");
+    // As if the driver had died when the pause was durable, and nothing else.
+    let journal = scene.read(".tulpar/runs/paused-1/journal.jsonl");
+    let cut = journal.find("\"then\":\"paused\"").unwrap();
+    let cut = cut + journal[cut..].find('\n').unwrap() + 1;
+    scene.write(".tulpar/runs/paused-1/journal.jsonl", &journal[..cut]);
+    let status = scene.tulpar("status --state paused --json").done().json();
+    assert_eq!((&status["tasks"]["paused"], &status["list"][0]["task"]), (&1.into(), &"search[trial=2]".into()));
+    let explained = scene.tulpar("explain search[trial=2]").done().out;
+    assert!(explained.contains("search[trial=2]: paused (paused-1)\nThe trial paused after attempt 1"), "{explained}");
+    // The checkpoints of later trials are there already, so these need not pause now.
+    scene.tulpar("resume").done();
+    let table = scene.read("results/trials.csv");
+    assert_eq!((table.lines().count(), table.lines().nth(1)), (5, Some("1,complete,10,10")), "{table}");
 }
 
 #[test]
@@ -272,4 +287,117 @@ tasks:
         .filter(|name| name.ends_with(".log"))
         .collect();
     assert_eq!(names.len(), 2, "{names:?}");
+}
+
+/// Says the words that it was given, and the parameters that it reads by itself.
+const INACTIVE: &str = r#"
+workflow: inactive
+data: {client: tulpar_client.py, program: t.py}
+tasks:
+  search:
+    search:
+      trials: 2
+      minimize: loss
+      sampler: grid
+      space: {kind: [svm, forest], gamma: "int(2, 3) when kind=svm"}
+      start: [{kind: svm, gamma: 2}, {kind: forest}]
+    in: [client, program]
+    out: {said: "said-{trial}.txt"}
+    env: {GAMMA: "{gamma}"}
+    run: python3 {program} --kind {kind} --gamma {gamma} --more={gamma} > {said}
+"#;
+
+const INACTIVE_PROGRAM: &str = r#"
+import json, os, sys
+import tulpar_client as trial
+trial.report(1)
+print(json.dumps([sys.argv[1:], os.environ.get("GAMMA"), trial.parameters({"gamma": 7}),
+                  json.loads(os.environ["TULPAR_PARAMETERS"])], sort_keys=True))
+"#;
+
+#[test]
+fn an_inactive_parameter_is_absent_everywhere() {
+    let scene = Scene::new(INACTIVE);
+    let client = scene.tulpar("tune --client").done().out;
+    scene.write("tulpar_client.py", &client);
+    scene.write("t.py", INACTIVE_PROGRAM);
+    scene.tulpar("run").done();
+    assert_eq!(
+        scene.read("results/said-1.txt").trim(),
+        r#"[["--kind", "svm", "--gamma", "2", "--more=2"], "2", {"gamma": 2, "kind": "svm"}, {"gamma": 2, "kind": "svm"}]"#
+    );
+    assert_eq!(
+        scene.read("results/said-2.txt").trim(),
+        r#"[["--kind", "forest"], null, {"gamma": 7, "kind": "forest"}, {"kind": "forest"}]"#
+    );
+}
+
+#[test]
+fn a_command_of_words_leaves_inactive_parameters_out_too() {
+    let scene = Scene::empty();
+    scene.write("t.sh", "echo \"words: $*\"\necho '{\"loss\": 1}'\n");
+    let line = "tune --trials 1 --space 'kind=choice(a,b)' --space 'gamma=float(0,1) when kind=a' --start kind=b --minimize loss";
+    scene.tulpar(&format!("{line} -- sh t.sh '{{kind}}' --gamma '{{gamma}}' end")).done();
+    let said = scene.tulpar("logs 'search[trial=1]'").done();
+    assert!(said.out.contains("words: b end\n"), "{said}");
+}
+
+/// Trials end in another order than they begin, and in another order each time they run: how long one takes is none of its
+/// parameters.
+const UNORDERED: &str = "
+workflow: unordered
+tasks:
+  search:
+    cpus: 0.1
+    search:
+      trials: 24
+      parallel: 6
+      seed: 5
+      minimize: loss
+      sampler: tpe
+      pruner: {median: {startup: 2}}
+      space: {x: 'float(0, 1)'}
+    run: |
+      echo '{\"step\": 1, \"loss\": {x}}'
+      sleep 0.$(od -An -N1 -tu1 /dev/urandom | tr -d ' ')
+      echo '{\"loss\": {x}}'
+  keep:
+    in: [search.best, search.trials]
+    out: {found: best.json, table: trials.csv}
+    run: cp {best} {found}; cp {trials} {table}
+";
+
+#[test]
+fn an_unchanged_search_is_replayed_as_it_was() {
+    let scene = Scene::new(UNORDERED);
+    scene.tulpar("run").done();
+    let (best, table) = (scene.read("results/best.json"), scene.read("results/trials.csv"));
+    let foreseen = scene.tulpar("run --dry-run --json").done().json();
+    assert_eq!((&foreseen["runs"], &foreseen["waits"]), (&serde_json::json!([]), &serde_json::json!([])), "{foreseen}");
+    // Runs of another workflow in between change nothing.
+    scene.write("other.yaml", "workflow: other\ntasks: {t: {run: 'true'}}\n");
+    (0..10).for_each(|_| drop(scene.tulpar("run other.yaml").done()));
+    for again in 2..4 {
+        let said = scene.tulpar("run --json").done().json();
+        assert_eq!(said["reused"], foreseen["reused"].as_array().expect("a list").len(), "{said}");
+        assert_eq!((scene.read("results/best.json"), scene.read("results/trials.csv")), (best.clone(), table.clone()));
+        let journal = scene.read(&format!(".tulpar/runs/unordered-{again}/journal.jsonl"));
+        assert!(!journal.contains("\"submitted\""), "nothing runs again");
+    }
+    // Comments, other tasks, data and parameters change nothing either.
+    let more = format!(
+        "# a comment\nparams: {{k: 1}}\ndata: {{a: other.yaml}}\n{}  after:\n    in: [a]\n    run: echo {{k}}\n",
+        UNORDERED
+    );
+    for k in [1, 2] {
+        scene.write("workflow.yaml", &more.replace("k: 1", &format!("k: {k}")));
+        scene.tulpar("run").done();
+        assert_eq!((scene.read("results/best.json"), scene.read("results/trials.csv")), (best.clone(), table.clone()));
+    }
+    // More trials go on from there; the first stay as they were.
+    scene.write("workflow.yaml", &UNORDERED.replace("trials: 24", "trials: 26"));
+    scene.tulpar("run").done();
+    let longer = scene.read("results/trials.csv");
+    assert!(longer.starts_with(table.trim_end()), "{table}\n{longer}");
+    assert_eq!(longer.lines().count(), 27);
 }

@@ -62,9 +62,9 @@ fn a_simulated_run_is_shown_like_a_run_and_taken_for_one_by_nobody() {
     let listed = scene.tulpar("runs").done();
     assert!(listed.out.lines().any(|line| line.starts_with("study-1") && line.contains("simulated")), "{listed}");
     assert_eq!(scene.tulpar("runs --json").done().json()[0]["simulated"], true);
-    let status = scene.tulpar("status").done();
+    let status = scene.tulpar("status study-1").done();
     assert!(status.out.contains("simulated: 4 min 10 s of virtual time, on invented"), "{status}");
-    let story = scene.tulpar("story train").done();
+    let story = scene.tulpar("story train --run study-1").done();
     assert!(story.out.contains("+200.000 s") || story.out.contains("started"), "{story}");
     for verb in ["resume study-1", "resume", "outputs study-1", "cancel --run study-1"] {
         scene.tulpar(verb).expect(2);
@@ -228,5 +228,107 @@ fn recorded_workflows_are_simulated_also_when_they_are_compressed() {
             (&json["tasks"], &json["done"], &json["unknown_runtimes"]),
             (&tasks.into(), &tasks.into(), &0.into())
         );
+    }
+}
+
+const SEARCH: &str = "workflow: tune
+tasks:
+  trial:
+    search: {trials: 4, minimize: loss, sampler: random, space: {x: 'uniform(0, 1)'}}
+    runtime: 10 s
+    out: {model: 'model-{trial}.txt'}
+    run: |
+      echo '{x}' > '{model}'
+      echo '{\"loss\": {x}}'
+  last:
+    runtime: 10 s
+    in: {model: trial.best.model, table: trial.trials}
+    out: {copy: copy.txt}
+    run: cp {model} {copy}
+";
+
+/// Every file below a folder in one text.
+fn all_text(folder: &Path) -> String {
+    let files = super::harness::files_below(folder);
+    assert!(!files.is_empty(), "{}", folder.display());
+    files.iter().map(|file| String::from_utf8_lossy(&std::fs::read(file).unwrap()).into_owned()).collect()
+}
+
+#[test]
+fn a_simulation_measures_nothing() {
+    let scene = Scene::new(SEARCH);
+    scene.tulpar("simulate --cpus 4").done();
+    let events = scene.read(".tulpar/runs/tune-1/journal.jsonl");
+    assert!(!events.contains("\"values\":{\"loss\""), "{events}");
+    let said = scene.tulpar("status tune-1").done();
+    assert!(said.out.contains("trial: 4 of 4 trials, 4 simulated") && !said.out.contains("best"), "{said}");
+    // A task that needs the best trial is simulated too.
+    assert!(said.out.contains("5 tasks: 5 done"), "{said}");
+    let report = scene.tulpar("report tune-1 --json").done().json();
+    assert_eq!(report["runs"][0]["simulated"], true);
+    let search = &report["runs"][0]["searches"][0];
+    assert_eq!((&search["best"], &search["states"]["simulated"]), (&serde_json::Value::Null, &4.into()), "{search}");
+    assert!(report["runs"][0]["metrics"].as_array().is_none_or(Vec::is_empty), "{report}");
+    assert!(scene.tulpar("runs --json").done().json()[0].get("metrics").is_none());
+}
+
+#[test]
+fn a_simulated_run_is_never_the_latest() {
+    let scene = Scene::new(SEARCH);
+    let alone = scene.tulpar("simulate --cpus 4 --seed 3").done();
+    assert!(alone.err.contains("Kept as tune-1"), "{alone}");
+    for verb in
+        ["status", "report --markdown", "stats", "explain last", "logs last", "story last", "export", "watch --once"]
+    {
+        let said = scene.tulpar(verb).expect(2);
+        assert!(said.err.contains("only simulated ones; the latest of these is `tune-1`"), "{verb}: {said}");
+    }
+    scene.tulpar("run").done();
+    scene.tulpar("simulate --cpus 4").done();
+    for verb in ["status", "report --markdown", "watch --once", "export --format chrome"] {
+        let said = scene.tulpar(verb).done();
+        assert!(said.out.contains("tune-2") && !said.out.contains("tune-3"), "{verb}: {said}");
+    }
+    let best = scene.tulpar("status").done();
+    assert!(best.out.contains("4 of 4 trials, best loss"), "{best}");
+    for verb in ["explain last", "logs last", "story last", "outputs", "stats", "export"] {
+        let said = scene.tulpar(verb).done();
+        assert!(!said.out.contains("tune-3") && !said.err.contains("tune-3"), "{verb}: {said}");
+    }
+    let lineage = scene.tulpar("lineage results/copy.txt").done();
+    assert!(lineage.out.contains("tune-2") && !lineage.out.contains("tune-3"), "{lineage}");
+    // Cleaning keeps the latest real run, whatever was simulated after it.
+    scene.tulpar("clean").done();
+    assert_eq!(runs(&scene), ["tune-2"]);
+}
+
+#[test]
+fn every_export_marks_a_simulated_run() {
+    let scene = Scene::new(SEARCH);
+    scene.tulpar("simulate --cpus 4").done();
+    for format in ["wfformat", "chrome", "otlp", "table", "trials"] {
+        let task = if format == "table" { " --task trial" } else { "" };
+        let said = scene.tulpar(&format!("export tune-1 --format {format}{task}")).done();
+        assert!(said.out.contains("simulated"), "{format}: {said}");
+    }
+    for format in ["hparams", "mlflow", "wandb"] {
+        scene.tulpar(&format!("export tune-1 --format {format} --out {format}")).done();
+        let text = all_text(&scene.path(format));
+        assert!(text.contains("(simulated)"), "{format}: {text}");
+    }
+    let experiment = all_text(&scene.path("mlflow"));
+    assert!(experiment.contains("name: 'tune-1 trial (simulated)'"), "{experiment}");
+    scene.tulpar("report tune-1 --csv tables --html page.html").done();
+    for table in super::harness::files_below(&scene.path("tables")) {
+        let text = std::fs::read_to_string(&table).unwrap();
+        let mut lines = text.lines();
+        assert!(lines.next().is_some_and(|header| header.ends_with(",simulated")), "{}: {text}", table.display());
+        assert!(lines.all(|line| line.ends_with(",true")), "{}: {text}", table.display());
+    }
+    assert!(scene.read("page.html").contains("simulated"));
+    scene.tulpar("stats tune-1 --csv stats").done();
+    for table in super::harness::files_below(&scene.path("stats")) {
+        let text = std::fs::read_to_string(&table).unwrap();
+        assert!(text.lines().skip(1).all(|line| line.ends_with(",yes")), "{}: {text}", table.display());
     }
 }

@@ -120,7 +120,7 @@ pub fn compile(unfolded: &Graph, graph: &Abstract, layout: &Layout, places: Plac
     }
     let staged = places.staging.iter().any(Option::is_some);
     let is_workflow =
-        |task: &&Task| task.settings.environment.variables.contains_key(crate::pegasus::SUB_WORKFLOW_VARIABLE);
+        |task: &&Task| task.settings.environment.variables.contains_key(crate::workflow::SUB_WORKFLOW_VARIABLE);
     if let Some(task) = plan.workflow.tasks.iter().filter(|_| staged).find(is_workflow) {
         return Err(CompileError::SubWorkflow(task.name.clone()));
     }

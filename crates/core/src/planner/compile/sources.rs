@@ -233,7 +233,7 @@ impl Compiler<'_> {
     /// A new data entry with these files.
     pub(super) fn entry(&mut self, name: String, files: Arc<[InputFile]>) -> DataId {
         let source = DataSource::Files(BTreeMap::new());
-        self.data.push(Data { name, source, span: Span::default() });
+        self.data.push(Data { name, source, sha256: Default::default(), span: Span::default() });
         self.files.push(files);
         DataId::from(self.data.len() - 1)
     }

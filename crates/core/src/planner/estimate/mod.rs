@@ -284,10 +284,11 @@ impl<'a> Simulation<'a> {
     }
 
     /// Where a job waits, if anywhere, and what for.
-    fn pool(&self, job: JobId) -> Option<(usize, Need)> {
-        let slot = |limit: usize| Some((self.layout.sites.len() + limit, Need { milli_cpus: 1, ..Need::default() }));
+    fn pool(&self, job: JobId) -> Option<(usize, Need, u32)> {
+        let slot = |limit: usize| Some((self.layout.sites.len() + limit, Need { milli_cpus: 1, ..Need::default() }, 1));
+        let work = &self.work[job.index()];
         match self.layout.job(job).kind {
-            JobKind::Compute => Some((self.layout.job(job).site.index(), self.work[job.index()].need)),
+            JobKind::Compute => Some((self.layout.job(job).site.index(), work.need, work.gang)),
             JobKind::StageIn | JobKind::Transfer => slot(0),
             JobKind::StageOut => slot(1),
             JobKind::Cleanup | JobKind::LeafCleanup => slot(2),
@@ -349,8 +350,8 @@ impl<'a> Simulation<'a> {
     fn is_ready(&mut self, job: JobId, now: f64, touched: &mut Vec<usize>) {
         self.ready_at[job.index()] = now;
         match self.pool(job) {
-            Some((pool, need)) => {
-                if !self.pools[pool].wait(job.0, need, self.ranks[job.index()]) {
+            Some((pool, need, gang)) => {
+                if !self.pools[pool].wait(job.0, need, gang, self.ranks[job.index()]) {
                     self.estimate.impossible += 1;
                 }
                 touched.push(pool);
@@ -420,7 +421,7 @@ impl<'a> Simulation<'a> {
         *self.estimate.busy.entry(self.layout.job(job).kind).or_default() += took;
         self.estimate.took[job.index()] = took;
         self.estimate.makespan = now;
-        if let (Some(held), Some((pool, _))) = (self.held[job.index()], self.pool(job)) {
+        if let (Some(held), Some((pool, ..))) = (self.held[job.index()].take(), self.pool(job)) {
             self.pools[pool].give_back(held);
             touched.push(pool);
         }
@@ -449,10 +450,11 @@ impl<'a> Simulation<'a> {
         let Some(capacity) = self.capacity.filter(|_| self.estimate.makespan > 0.0) else { return self.estimate };
         let jobs = self.layout.jobs.iter().zip(&self.work).filter(|(job, _)| job.kind == JobKind::Compute);
         let (cpus, gpus) = jobs.fold((0.0, 0.0), |(cpus, gpus), (_, work)| {
-            (cpus + work.need.milli_cpus as f64 * work.run, gpus + work.need.gpus as f64 * work.run)
+            let time = f64::from(work.gang) * work.run;
+            (cpus + work.need.milli_cpus as f64 * time, gpus + work.need.milli_gpus as f64 * time)
         });
         let share = |used: f64, all: u64| (all > 0).then(|| used / (all as f64 * self.estimate.makespan));
-        let (cpus, gpus) = (share(cpus, capacity.milli_cpus), share(gpus, capacity.gpus));
+        let (cpus, gpus) = (share(cpus, capacity.milli_cpus), share(gpus, capacity.milli_gpus));
         (self.estimate.utilisation, self.estimate.gpu_utilisation) = (cpus, gpus);
         self.estimate
     }

@@ -7,23 +7,24 @@ use crate::site::Site;
 use rustc_hash::FxHashMap;
 use std::collections::BinaryHeap;
 
-/// What something holds while it runs.
+/// The part of a node that a running job holds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub(super) struct Need {
     pub(super) milli_cpus: u64,
-    pub(super) gpus: u64,
+    /// Thousandths of devices.
+    pub(super) milli_gpus: u64,
     pub(super) memory: u64,
 }
 
 impl Need {
     pub(super) fn fits(&self, room: &Need) -> bool {
-        self.milli_cpus <= room.milli_cpus && self.gpus <= room.gpus && self.memory <= room.memory
+        self.milli_cpus <= room.milli_cpus && self.milli_gpus <= room.milli_gpus && self.memory <= room.memory
     }
 
     pub(super) fn most(&self, other: &Need) -> Need {
         Need {
             milli_cpus: self.milli_cpus.max(other.milli_cpus),
-            gpus: self.gpus.max(other.gpus),
+            milli_gpus: self.milli_gpus.max(other.milli_gpus),
             memory: self.memory.max(other.memory),
         }
     }
@@ -31,18 +32,33 @@ impl Need {
     pub(super) fn least(&self, other: &Need) -> Need {
         Need {
             milli_cpus: self.milli_cpus.min(other.milli_cpus),
-            gpus: self.gpus.min(other.gpus),
+            milli_gpus: self.milli_gpus.min(other.milli_gpus),
             memory: self.memory.min(other.memory),
+        }
+    }
+
+    fn minus(&self, other: &Need) -> Need {
+        Need {
+            milli_cpus: self.milli_cpus - other.milli_cpus,
+            milli_gpus: self.milli_gpus - other.milli_gpus,
+            memory: self.memory - other.memory,
         }
     }
 
     pub(super) fn plus(&self, other: &Need) -> Need {
         Need {
             milli_cpus: self.milli_cpus + other.milli_cpus,
-            gpus: self.gpus + other.gpus,
+            milli_gpus: self.milli_gpus + other.milli_gpus,
             memory: self.memory.saturating_add(other.memory),
         }
     }
+}
+
+/// The part of a node's devices that a task holds. Shares of one task are on different devices, so that only whole numbers of
+/// tasks share one: three of 0.3 do, as three of a third.
+pub(super) fn milli_gpus(gpus: u32, share: u32) -> u64 {
+    let sharing = 1000u32.checked_div(share).unwrap_or(1).max(1);
+    u64::from(gpus) * u64::from(1000 / sharing)
 }
 
 /// What each node of a site has; nodes without GPUs come first, so that what needs none leaves the others free.
@@ -52,18 +68,18 @@ pub(super) fn nodes_of(site: &Site) -> Vec<Need> {
         .iter()
         .map(|node| Need {
             milli_cpus: u64::from(node.capacity.milli_cpus),
-            gpus: node.capacity.gpus.len() as u64,
+            milli_gpus: 1000 * node.capacity.gpus.len() as u64,
             memory: node.capacity.memory.0,
         })
         .collect();
-    nodes.sort_by_key(|node| node.gpus);
+    nodes.sort_by_key(|node| node.milli_gpus);
     nodes
 }
 
 /// Each kind of node once.
 pub(super) fn shapes(nodes: &[Need]) -> Vec<Need> {
     let mut shapes = nodes.to_vec();
-    shapes.sort_unstable_by_key(|node| (node.milli_cpus, node.gpus, node.memory));
+    shapes.sort_unstable_by_key(|node| (node.milli_cpus, node.milli_gpus, node.memory));
     shapes.dedup();
     shapes
 }
@@ -101,6 +117,30 @@ impl Nodes {
         None
     }
 
+    /// Takes this from a number of different nodes, or nothing.
+    fn take(&mut self, need: &Need, gang: u32) -> Option<Vec<u32>> {
+        let mut taken = Vec::new();
+        for _ in 0..gang {
+            let Some(node) = self.find(need) else { break };
+            // A gang has each node once: until all are found, nothing is left of those that it has.
+            taken.push((node as u32, self.room[self.leaves + node]));
+            self.set(node, if gang > 1 { Need::default() } else { self.room[self.leaves + node].minus(need) });
+        }
+        let complete = taken.len() == gang as usize;
+        if gang > 1 {
+            for (node, room) in &taken {
+                self.set(*node as usize, if complete { room.minus(need) } else { *room });
+            }
+        }
+        complete.then(|| taken.into_iter().map(|(node, _)| node).collect())
+    }
+
+    fn give(&mut self, need: &Need, nodes: &[u32]) {
+        for node in nodes {
+            self.set(*node as usize, self.room[self.leaves + *node as usize].plus(need));
+        }
+    }
+
     fn set(&mut self, node: usize, room: Need) {
         let mut at = self.leaves + node;
         self.room[at] = room;
@@ -113,6 +153,8 @@ impl Nodes {
 
 struct Class {
     need: Need,
+    /// How many nodes an entry holds at once, and `need` of each.
+    gang: u32,
     /// Urgency as ordered bits, then the lower number first.
     waiting: BinaryHeap<(u64, std::cmp::Reverse<u32>)>,
     /// Nothing of it fits until something is given back.
@@ -121,39 +163,41 @@ struct Class {
 }
 
 /// Where something runs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Held {
     class: u32,
-    /// None: nothing is held, because nothing limits or nothing would ever suffice.
-    node: Option<u32>,
+    /// Empty when nothing limits or nothing would ever suffice.
+    nodes: Vec<u32>,
 }
 
 pub(super) struct Pool {
     /// None: there is always room.
     nodes: Option<Nodes>,
-    /// What nodes have when nothing runs on them, each kind of node once.
-    shapes: Vec<Need>,
+    /// The capacity of each idle node.
+    whole: Vec<Need>,
     /// The most of each that any of them has.
     largest: Option<Need>,
     classes: Vec<Class>,
-    index: FxHashMap<Need, u32>,
+    index: FxHashMap<(Need, u32), u32>,
 }
 
 impl Pool {
     /// Without nodes nothing ever waits.
     pub(super) fn new(nodes: &[Need]) -> Self {
-        let shapes = shapes(nodes);
-        let largest = shapes.iter().copied().reduce(|one, other| one.most(&other));
+        let whole = nodes.to_vec();
+        let largest = whole.iter().copied().reduce(|one, other| one.most(&other));
         let nodes = (!nodes.is_empty()).then(|| Nodes::new(nodes));
-        Self { nodes, shapes, largest, classes: Vec::new(), index: FxHashMap::default() }
+        Self { nodes, whole, largest, classes: Vec::new(), index: FxHashMap::default() }
     }
 
-    /// Lets an entry wait. False when no node could ever take it: it will start at once and hold nothing.
-    pub(super) fn wait(&mut self, entry: u32, need: Need, urgency: f64) -> bool {
+    /// Lets an entry wait that holds `gang` nodes at once. False when the nodes could never take it: it will start at once
+    /// and hold nothing.
+    pub(super) fn wait(&mut self, entry: u32, need: Need, gang: u32, urgency: f64) -> bool {
         let need = self.rounded(need);
-        let class = *self.index.entry(need).or_insert_with(|| {
-            let possible = self.shapes.is_empty() || self.shapes.iter().any(|shape| need.fits(shape));
-            self.classes.push(Class { need, waiting: BinaryHeap::new(), blocked: false, possible });
+        let class = *self.index.entry((need, gang)).or_insert_with(|| {
+            let able = self.whole.iter().filter(|node| need.fits(node)).take(gang as usize).count();
+            let possible = self.whole.is_empty() || able == gang as usize;
+            self.classes.push(Class { need, gang, waiting: BinaryHeap::new(), blocked: false, possible });
             self.classes.len() as u32 - 1
         });
         let class = &mut self.classes[class as usize];
@@ -178,36 +222,21 @@ impl Pool {
             let best = candidates.filter_map(|(at, class)| Some((*class.waiting.peek()?, at))).max()?;
             let class = &mut self.classes[best.1];
             let held = match &mut self.nodes {
-                Some(nodes) if class.possible => match nodes.find(&class.need) {
-                    Some(node) => {
-                        let room = nodes.room[nodes.leaves + node];
-                        nodes.set(
-                            node,
-                            Need {
-                                milli_cpus: room.milli_cpus - class.need.milli_cpus,
-                                gpus: room.gpus - class.need.gpus,
-                                memory: room.memory - class.need.memory,
-                            },
-                        );
-                        Some(node as u32)
-                    }
-                    None => {
-                        class.blocked = true;
-                        continue;
-                    }
-                },
-                _ => None,
+                Some(nodes) if class.possible => nodes.take(&class.need, class.gang),
+                _ => Some(Vec::new()),
+            };
+            let Some(nodes) = held else {
+                class.blocked = true;
+                continue;
             };
             let (_, std::cmp::Reverse(entry)) = class.waiting.pop()?;
-            return Some((entry, Held { class: best.1 as u32, node: held }));
+            return Some((entry, Held { class: best.1 as u32, nodes }));
         }
     }
 
     pub(super) fn give_back(&mut self, held: Held) {
-        let (Some(nodes), Some(node)) = (&mut self.nodes, held.node) else { return };
-        let need = self.classes[held.class as usize].need;
-        let room = nodes.room[nodes.leaves + node as usize];
-        nodes.set(node as usize, room.plus(&need));
+        let Some(nodes) = self.nodes.as_mut().filter(|_| !held.nodes.is_empty()) else { return };
+        nodes.give(&self.classes[held.class as usize].need, &held.nodes);
         self.classes.iter_mut().for_each(|class| class.blocked = false);
     }
 }

@@ -56,9 +56,14 @@ impl Bench {
 
     /// A compute job of tasks with these run times and CPUs, at `far`.
     fn compute(&mut self, tasks: &[(f64, u32)], inward: Traffic, outward: Traffic, parents: &[JobId]) -> JobId {
+        let task =
+            |(runtime, cpus): &(f64, u32)| Task { runtime: Some(*runtime), milli_cpus: cpus * 1000, ..Task::default() };
+        self.compute_of(tasks.iter().map(task).collect(), inward, outward, parents)
+    }
+
+    fn compute_of(&mut self, tasks: Vec<Task>, inward: Traffic, outward: Traffic, parents: &[JobId]) -> JobId {
         let first = self.tasks.len() as u32;
-        for (runtime, cpus) in tasks {
-            let task = Task { runtime: Some(*runtime), milli_cpus: cpus * 1000, ..Task::default() };
+        for task in tasks {
             self.tasks.push(self.builder.task(task));
         }
         let mut job = Job::new(JobKind::Compute, FAR, SiteId::LOCAL, 0, 0);
@@ -188,6 +193,40 @@ fn a_small_job_goes_beside_one_that_waits_for_more() {
     bench.compute(&[(9.0, 2)], NOTHING, NOTHING, &[]);
     bench.compute(&[(8.0, 1)], NOTHING, NOTHING, &[]);
     assert_eq!(bench.predict(&[(4, 0)], |_| {}).makespan, 19.0);
+}
+
+#[test]
+fn tasks_share_devices_as_far_as_their_shares_go() {
+    let makespan = |gpus: u32, gpu_share: u32, count: u32| {
+        let mut bench = Bench::new();
+        for _ in 0..count {
+            let task = Task { runtime: Some(100.0), gpus, gpu_share, milli_cpus: 100, ..Task::default() };
+            bench.compute_of(vec![task], NOTHING, NOTHING, &[]);
+        }
+        let estimate = bench.predict(&[(8, 1), (8, 1)], |_| {});
+        (estimate.makespan, estimate.gpu_utilisation)
+    };
+    assert_eq!(makespan(1, 250, 8), (100.0, Some(1.0)), "four on each device");
+    assert_eq!(makespan(1, 250, 9).0, 200.0);
+    assert_eq!(makespan(1, 600, 3).0, 200.0, "two of 0.6 do not fit on one device");
+    assert_eq!(makespan(1, 0, 8), (400.0, Some(1.0)), "a device each");
+}
+
+#[test]
+fn a_gang_holds_all_its_nodes_at_once() {
+    let makespan = |nodes: &[u32]| {
+        let mut bench = Bench::new();
+        for nodes in nodes {
+            let task = Task { runtime: Some(10.0), milli_cpus: 1000, nodes: *nodes, ..Task::default() };
+            bench.compute_of(vec![task], NOTHING, NOTHING, &[]);
+        }
+        let estimate = bench.predict(&[(1, 0), (1, 0)], |_| {});
+        (estimate.makespan, estimate.utilisation, estimate.impossible)
+    };
+    assert_eq!(makespan(&[2]), (10.0, Some(1.0), 0));
+    assert_eq!(makespan(&[2, 2]), (20.0, Some(1.0), 0));
+    assert_eq!(makespan(&[1, 1, 2]), (20.0, Some(1.0), 0));
+    assert_eq!(makespan(&[3]).2, 1, "there are only two");
 }
 
 #[test]

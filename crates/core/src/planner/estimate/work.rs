@@ -5,7 +5,7 @@ use super::super::abstraction::{Abstract, GroupId, NONE, Task, TaskId};
 use super::super::layout::{Job, JobId, JobKind, Layout, SiteId, Traffic};
 use super::super::options::Options;
 use super::network::{LinkId, Network};
-use super::pool::{Need, Pool, nodes_of, shapes};
+use super::pool::{Need, Pool, milli_gpus, nodes_of, shapes};
 use super::{Costs, Manner, later};
 use crate::catalogue::{Catalogue, ImageTransfer};
 use crate::site::Site;
@@ -22,6 +22,8 @@ pub(super) struct Leg {
 
 pub(super) struct Work {
     pub(super) need: Need,
+    /// How many nodes it holds at once, and `need` of each.
+    pub(super) gang: u32,
     /// Seconds, without transfers.
     pub(super) run: f64,
     /// Seconds of tasks, the same unless they run beside each other.
@@ -81,7 +83,8 @@ impl<'a> Bench<'a> {
         let parallel = self.options.parallel_clusters && tasks.len() > 1;
         let need = need_of(self.graph, tasks, parallel, shapes);
         let run = if parallel { self.beside_each_other(tasks, need) } else { compute };
-        Work { need, run, compute, image, before, after }
+        let gang = tasks.iter().map(|task| self.graph.tasks[task.index()].nodes).max().unwrap_or(1);
+        Work { need, gang, run, compute, image, before, after }
     }
 
     /// The images that a job with these tasks takes over the network, if any.
@@ -184,7 +187,7 @@ impl<'a> Bench<'a> {
         let before = before.into_iter().filter(|(_, traffic)| *traffic != Traffic::default());
         let manner = if job.kind == JobKind::StageOut { Manner::Send } else { Manner::Fetch };
         let before = before.map(|(link, traffic)| Leg { link, traffic, threads, manner }).collect();
-        Work { need: Need::default(), run: constant, compute: 0.0, image: None, before, after: None }
+        Work { need: Need::default(), gang: 1, run: constant, compute: 0.0, image: None, before, after: None }
     }
 
     /// The link over which a file comes that lies at these places, and whether it is there already.
@@ -213,7 +216,7 @@ impl<'a> Bench<'a> {
         let mut waits: Vec<usize> = tasks.iter().map(|task| inside(self.graph.parents(*task)).len()).collect();
         let mut pool = Pool::new(&[room]);
         for at in (0..tasks.len()).filter(|at| waits[*at] == 0) {
-            pool.wait(at as u32, own_need(self.graph, tasks[at]), ranks[at]);
+            pool.wait(at as u32, own_need(self.graph, tasks[at]), 1, ranks[at]);
         }
         let mut running = BinaryHeap::new();
         let mut now = 0.0;
@@ -228,7 +231,7 @@ impl<'a> Bench<'a> {
             for child in inside(self.graph.children(tasks[at as usize])) {
                 waits[child] -= 1;
                 if waits[child] == 0 {
-                    pool.wait(child as u32, own_need(self.graph, tasks[child]), ranks[child]);
+                    pool.wait(child as u32, own_need(self.graph, tasks[child]), 1, ranks[child]);
                 }
             }
         }
@@ -246,7 +249,11 @@ pub(in crate::planner) fn runtime_of(task: &Task, options: &Options) -> f64 {
 
 fn own_need(graph: &Abstract, task: TaskId) -> Need {
     let task = &graph.tasks[task.index()];
-    Need { milli_cpus: u64::from(task.milli_cpus), gpus: u64::from(task.gpus), memory: task.memory }
+    Need {
+        milli_cpus: u64::from(task.milli_cpus),
+        milli_gpus: milli_gpus(task.gpus, task.gpu_share),
+        memory: task.memory,
+    }
 }
 
 /// What a job with these tasks asks for: in order, the most that any of them does; beside each other, what the widest
@@ -262,7 +269,7 @@ fn need_of(graph: &Abstract, tasks: &[TaskId], parallel: bool, shapes: &[Need]) 
         *level = level.plus(&own_need(graph, *task));
     }
     let widest = levels.values().fold(Need::default(), |widest, level| widest.most(level));
-    let node = shapes.iter().filter(|shape| most.fits(shape)).max_by_key(|shape| (shape.milli_cpus, shape.gpus));
+    let node = shapes.iter().filter(|shape| most.fits(shape)).max_by_key(|shape| (shape.milli_cpus, shape.milli_gpus));
     match (node, shapes) {
         (Some(node), _) => widest.least(node),
         (None, []) => widest,
@@ -275,5 +282,5 @@ pub fn request(graph: &Abstract, tasks: &[TaskId], options: &Options, site: Opti
     let shapes = site.map(|site| shapes(&nodes_of(site))).unwrap_or_default();
     let need = need_of(graph, tasks, options.parallel_clusters && tasks.len() > 1, &shapes);
     let narrow = |value: u64| u32::try_from(value).unwrap_or(u32::MAX);
-    (narrow(need.milli_cpus), narrow(need.gpus), need.memory)
+    (narrow(need.milli_cpus), narrow(need.milli_gpus.div_ceil(1000)), need.memory)
 }

@@ -58,7 +58,7 @@ impl<'a> Known<'a> {
                 match template::file_values(&paths, attribute) {
                     Some(Values::One(value)) => out.push_str(&value),
                     Some(Values::Many(values)) => out.push_str(&values.join(" ")),
-                    None => {}
+                    Some(Values::Absent) | None => {}
                 }
             }
         }

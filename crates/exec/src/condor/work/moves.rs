@@ -3,7 +3,7 @@
 //!
 //! The log writes whole seconds, by a clock without a zone: only differences are taken from it.
 
-use tulpar_core::htcondor::log::{Bytes, LogTime, TransferPhase};
+use crate::condor::text::log::{Bytes, LogTime, TransferPhase};
 use tulpar_core::job::{Report, TransferKind, TransferReport};
 use tulpar_core::units::Timestamp;
 
@@ -33,7 +33,7 @@ impl Way {
         }
     }
 
-    fn report(&self, what: TransferKind, bytes: f64) -> Option<TransferReport> {
+    fn report(&self, what: TransferKind, bytes: f64, started: Timestamp) -> Option<TransferReport> {
         // Not a number, or less than nothing, is nothing.
         let bytes = bytes as u64;
         (self.times > 0 || bytes > 0).then(|| TransferReport {
@@ -43,7 +43,7 @@ impl Way {
             bytes,
             wall_us: self.wall_us,
             retries: self.times.saturating_sub(1),
-            started: None,
+            started,
             from: String::new(),
             to: String::new(),
         })
@@ -66,10 +66,10 @@ impl Moves {
         let received = bytes.total_received.unwrap_or(bytes.received);
         let sent = bytes.total_sent.unwrap_or(bytes.sent);
         let before = Timestamp(report.started.0.saturating_sub(self.input.wall_us));
-        let pulled = self.input.report(TransferKind::Pull, received);
-        let pushed = self.output.report(TransferKind::Push, sent);
-        let pulled = pulled.map(|one| TransferReport { from: HERE.to_owned(), started: Some(before), ..one });
-        let pushed = pushed.map(|one| TransferReport { to: HERE.to_owned(), started: Some(report.ended), ..one });
+        let pulled = self.input.report(TransferKind::Pull, received, before);
+        let pushed = self.output.report(TransferKind::Push, sent, report.ended);
+        let pulled = pulled.map(|one| TransferReport { from: HERE.to_owned(), ..one });
+        let pushed = pushed.map(|one| TransferReport { to: HERE.to_owned(), ..one });
         pulled.into_iter().chain(pushed).collect()
     }
 }
@@ -77,7 +77,7 @@ impl Moves {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use tulpar_core::job::{Ending, Usage};
+    use tulpar_core::job::Ending;
 
     fn at(second: u8) -> LogTime {
         let (year, east) = (Some(2026), None);
@@ -85,16 +85,7 @@ mod tests {
     }
 
     fn report() -> Report {
-        Report {
-            ending: Ending::Exit(0),
-            started: Timestamp(100_000_000),
-            ended: Timestamp(160_000_000),
-            usage: Usage::default(),
-            outputs: Vec::new(),
-            stderr_tail: String::new(),
-            script: None,
-            told: None,
-        }
+        Report { started: Timestamp(100_000_000), ..Report::unstarted(Ending::Exit(0), Timestamp(160_000_000)) }
     }
 
     #[test]
@@ -118,8 +109,8 @@ mod tests {
         assert_eq!(
             facts,
             [
-                (TransferKind::Pull, HERE, "", 1_000_000_000, 5_000_000, 0, Some(Timestamp(95_000_000))),
-                (TransferKind::Push, "", HERE, 4096, 2_000_000, 0, Some(Timestamp(160_000_000))),
+                (TransferKind::Pull, HERE, "", 1_000_000_000, 5_000_000, 0, Timestamp(95_000_000)),
+                (TransferKind::Push, "", HERE, 4096, 2_000_000, 0, Timestamp(160_000_000)),
             ]
         );
     }

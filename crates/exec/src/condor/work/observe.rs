@@ -3,13 +3,13 @@
 use super::super::tools::{self, Queued};
 use super::rounds::Rounds;
 use super::{ASK_AFTER, ASK_WHY_EVERY, MOST_MISSES, REMIND_EVERY, Work};
+use crate::condor::text::hold::{self, Hold};
+use crate::condor::text::log::{Entry, Event, TransferPhase};
 use crate::executor::Observation;
 use crate::live::take_said;
 use crate::local::now;
 use std::collections::HashMap;
 use std::time::Instant;
-use tulpar_core::htcondor::hold::{self, Hold};
-use tulpar_core::htcondor::log::{Entry, Event, TransferPhase};
 use tulpar_core::ids::AttemptId;
 use tulpar_core::job::Ending;
 use tulpar_core::live::{LiveLine, Seen};
@@ -78,10 +78,16 @@ impl Work {
                 tracked.moves.note(entry.time, *phase);
             }
             Event::Terminated { exit, bytes, .. } => self.harvest(attempt, Some((exit, bytes))),
-            Event::Aborted { .. } => {
-                let ending = tracked.told.clone().unwrap_or(Ending::Cancelled);
+            Event::Aborted { reason, .. } => {
+                let told = tracked.told.clone();
                 self.forget(attempt);
-                self.end(attempt, ending);
+                match told {
+                    Some(ending) => self.end(attempt, ending),
+                    None => {
+                        let why = reason.as_deref().unwrap_or("HTCondor gives no reason");
+                        self.end_with(attempt, Ending::Cancelled, format!("removed from HTCondor's queue: {why}"));
+                    }
+                }
             }
             Event::Held { reason, code, subcode } => {
                 tracked.rounds = Rounds::default();

@@ -1,8 +1,8 @@
 //! What an earlier driver submitted is found again, or known to be gone.
 
 use super::Work;
+use crate::condor::text::log::{Bytes, Exit};
 use crate::condor::tools::{self, Left};
-use tulpar_core::htcondor::log::{Bytes, Exit};
 use tulpar_core::ids::AttemptId;
 use tulpar_core::job::Ending;
 

@@ -2,9 +2,9 @@
 //!
 //! It counts what the log says of one job. It knows no job and holds none.
 
+use crate::condor::text::hold::OURS;
+use crate::condor::text::log::LogTime;
 use std::time::Duration;
-use tulpar_core::htcondor::hold::OURS;
-use tulpar_core::htcondor::log::LogTime;
 
 /// Starts that ended in an error of the place: nothing will be different next time.
 const MOST_ERRORS: u32 = 3;

@@ -197,7 +197,7 @@ fn a_driver_that_is_started_again_finds_its_pilots_at_work() {
     assert_eq!(ends[&2].outputs[0].digest, Digest::of(b"done\n"));
     assert!(tulpar_exec::cache::object_path(&scene.project.cache(), &Digest::of(b"done\n")).exists());
     assert_eq!(ends[&3].ending, Ending::Exit(0));
-    assert_eq!(ends[&4].ending, Ending::NodeLost, "nobody has ever heard of it");
+    assert_eq!(ends[&4].ending, Ending::DriverLost, "nobody has ever heard of it");
     assert_eq!(started, 1);
     assert!(!handle_is_gone(Pid::from_raw(staying).unwrap()), "it was started again or ended");
     scene.pilots.cancel(&[attempt(1)], &Ending::Cancelled);

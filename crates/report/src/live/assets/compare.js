@@ -1,4 +1,4 @@
-// Two to four runs side by side: times by task set, and totals.
+// Two to four runs side by side: what differs in parameters, inputs and metrics; times by task set, and totals.
 
 import { h, link, replace, runPath } from './dom.js';
 import { get, repeating } from './server.js';
@@ -13,7 +13,7 @@ export function compare(main) {
     return {};
   }
   const ask = repeating(async () => {
-    const { runs } = await get('/api/compare', { run: names });
+    const { runs, differences } = await get('/api/compare', { run: names });
     const base = runs[0];
     // How a figure stands to that of the first run.
     const ratio = (value, first) => (first > 0 && value > 0 ? `${value / first < 100 ? (value / first).toFixed(2) : number(value / first)}×` : '');
@@ -22,10 +22,15 @@ export function compare(main) {
       const value = figure(run);
       return cell(value === null || value === undefined ? '' : words(value), index > 0 ? ratio(value, figure(base)) : '');
     }));
-    const head = () => h('thead', null, h('tr', null, h('th', null, ''), runs.map((run) => h('th', { class: 'n', scope: 'col' }, link(runPath(run.run), run.run)))));
+    const head = () => h('thead', null, h('tr', null, h('th', null, ''), runs.map((run) => h('th', { class: 'n', scope: 'col' }, link(runPath(run.run), run.run), run.simulated && h('span', { class: 'soft small' }, ' simulated')))));
     const sets = [...new Set(runs.flatMap((run) => run.sets.map((set) => set.name)))];
     const of = (run, name) => run.sets.find((set) => set.name === name);
+    const differs = differences.length > 0
+      ? h('div', { class: 'wide' }, h('table', null, head(), h('tbody', null, differences.map((row) => h('tr', null, h('th', { scope: 'row' }, h('span', { class: 'soft small' }, `${row.kind} `), row.name), row.values.map((value) => h('td', { class: 'n' }, value ?? '–')))))))
+      : h('p', { class: 'soft' }, 'Parameters, commit, environments, inputs and metrics are the same.');
     replace(place,
+      h('h2', null, 'What differs'),
+      differs,
       h('h2', null, 'Totals'),
       h('div', { class: 'wide' }, h('table', null, head(), h('tbody', null,
         h('tr', null, h('th', { scope: 'row' }, 'state'), runs.map((run) => h('td', { class: 'n' }, badge(run.standing)))),
@@ -34,7 +39,7 @@ export function compare(main) {
       h('h2', null, 'Mean time of a task, by task set'),
       h('div', { class: 'wide' }, h('table', null, head(), h('tbody', null, sets.map((name) => row(name, (run) => {
         const set = of(run, name);
-        return set?.attempts ? set.wall_us / set.attempts : null;
+        return set?.timed ? set.wall_us / set.timed : null;
       }, duration))))),
       h('p', { class: 'soft small' }, `Times ${base.run} = 1×.`));
   }, 1000, (error) => replace(place, h('p', { class: 'note' }, error.message)));

@@ -2,7 +2,7 @@
 
 import { h, jobPath, link, replace, runPath, say } from './dom.js';
 import { api, get, now, repeating } from './server.js';
-import { BLAME, badge, bytes, counted, duration, ending, finished, legend, moment, number, plural, readingShare, readingWords, shown, stack, stateName, STATES, took } from './words.js';
+import { BLAME, badge, bytes, commitWords, counted, duration, ending, environmentWords, finished, legend, metricWords, moment, number, parameterWords, plural, readingShare, readingWords, shown, stack, stateName, STATES, took } from './words.js';
 import { insideTable } from './runs.js';
 import { table } from './table.js';
 import { graph } from './graph.js';
@@ -93,6 +93,10 @@ function headline(head, run, left) {
       fact('started', run.simulated ? '' : moment(run.started)),
       fact('inside', run.parent && link(runPath(run.parent), run.parent)),
       fact('workflow', run.workflow_name, { title: run.workflow_file }),
+      fact('parameters', parameterWords(run)),
+      fact('commit', commitWords(run), { title: run.provenance.code && `${run.provenance.code.commit}${run.provenance.code.dirty ? ', with changes' : ''}` }),
+      fact('environments', environmentWords(run)),
+      fact('metrics', metricWords(run)),
       fact('site', run.site.name),
       fact('mode', run.mode),
       fact('resumed', run.resumed > 0 && plural(run.resumed, 'time')),

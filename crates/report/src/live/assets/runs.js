@@ -2,7 +2,7 @@
 
 import { h, link, replace, runPath, say } from './dom.js';
 import { get, now, repeating } from './server.js';
-import { badge, counted, finished, number, plural, readingShare, stack, started, stateName, took } from './words.js';
+import { badge, commitWords, counted, finished, metricWords, number, parameterWords, plural, readingShare, stack, started, stateName, took } from './words.js';
 import { table } from './table.js';
 
 const MOST = 4;
@@ -34,7 +34,7 @@ export function runs(main) {
   let folder = '';
   let again = null;
   const chosen = new Set();
-  const filter = h('input', { type: 'search', placeholder: 'filter by name or state', 'aria-label': 'Filter', oninput: draw });
+  const filter = h('input', { type: 'search', placeholder: 'filter by name, state or parameter', 'aria-label': 'Filter', oninput: draw });
   const together = h('button', { type: 'button', disabled: true, onclick: () => {
     const query = [...chosen].map((run) => `run=${encodeURIComponent(run)}`).join('&');
     document.dispatchEvent(new CustomEvent('tulpar-go', { detail: `/compare?${query}` }));
@@ -53,6 +53,9 @@ export function runs(main) {
       { title: 'progress', cell: progress },
       { title: 'failed', number: true, cell: (run) => (failures(run) > 0 ? link(runPath(run.run), badge(run.states.failed ? 'failed' : 'held', number(failures(run)))) : '') },
       { title: 'workflow', late: true, cell: (run) => run.workflow },
+      { title: 'parameters', late: true, cell: parameterWords },
+      { title: 'metrics', late: true, cell: metricWords },
+      { title: 'commit', late: true, nowrap: true, cell: commitWords },
       { title: 'started', late: true, nowrap: true, cell: started },
       { title: 'took', number: true, late: true, cell: (run) => h('span', { 'data-took': run.run }, took(run, now())) },
       { title: 'tasks', number: true, late: true, cell: (run) => number(run.tasks) },
@@ -80,7 +83,7 @@ export function runs(main) {
 
   function draw() {
     const words = filter.value.toLowerCase().split(/\s+/).filter(Boolean);
-    const fits = (run) => words.every((word) => `${run.run} ${stateName(run.standing)} ${run.simulated ? 'simulated' : ''}`.toLowerCase().includes(word));
+    const fits = (run) => words.every((word) => `${run.run} ${parameterWords(run)} ${stateName(run.standing)} ${run.simulated ? 'simulated' : ''}`.toLowerCase().includes(word));
     const shown = inTurn([...all.values()].filter(fits), words.length === 0);
     rows.show(shown.map((run) => ({ ...run, key: run.run })));
     const live = [...all.values()].filter((run) => run.standing === 'running').length;

@@ -2,14 +2,21 @@
 
 import { h, link } from './dom.js';
 
-export const STATES = ['done', 'reused', 'running', 'submitted', 'ready', 'backoff', 'held', 'interrupted', 'failed', 'cancelled', 'skipped', 'waiting'];
+// What a run was started with, and what its tasks reported, in words.
+export const parameterWords = (run) => Object.entries(run.provenance?.parameters ?? {}).map(([name, value]) => `${name}=${value}`).join(' ');
+export const commitWords = (run) => (run.provenance?.code ? `${run.provenance.code.commit.slice(0, 12)}${run.provenance.code.dirty ? '+' : ''}` : '');
+const figure = (value) => String(Number(value.toPrecision(6)));
+export const metricWords = (run) => (run.metrics ?? []).map((metric) => `${metric.set} ${metric.name}=${metric.tasks === 1 ? figure(metric.max) : `${figure(metric.min)}…${figure(metric.max)} (${metric.tasks} tasks)`}`).join(', ');
+export const environmentWords = (run) => Object.entries(run.provenance?.environments ?? {}).map(([name, digest]) => `${name} ${digest.slice(0, 12)}`).join(', ');
+
+export const STATES = ['done', 'reused', 'running', 'submitted', 'ready', 'backoff', 'paused', 'held', 'interrupted', 'failed', 'cancelled', 'skipped', 'waiting'];
 
 const MARKS = {
-  waiting: '·', ready: '○', submitted: '◔', running: '▶', held: '‖', backoff: '↻', done: '✓', reused: '≡', failed: '✕', skipped: '–',
+  waiting: '·', ready: '○', submitted: '◔', running: '▶', held: '‖', backoff: '↻', paused: '◌', done: '✓', reused: '≡', failed: '✕', skipped: '–',
   cancelled: '⊘', interrupted: '!', stopped: '!', starting: '…',
 };
 const LETTERS = {
-  w: 'waiting', y: 'ready', q: 'submitted', r: 'running', h: 'held', b: 'backoff', d: 'done', u: 'reused', f: 'failed', s: 'skipped', c: 'cancelled',
+  w: 'waiting', y: 'ready', q: 'submitted', r: 'running', h: 'held', b: 'backoff', p: 'paused', d: 'done', u: 'reused', f: 'failed', s: 'skipped', c: 'cancelled',
 };
 const NAMES = { backoff: 'pausing', starting: 'not started' };
 
@@ -122,6 +129,8 @@ export function ending(line) {
     case 'walltime': return 'ran longer than its wall time';
     case 'memory': return 'used more memory than it asked for';
     case 'node_lost': return 'its node went away';
+    case 'driver_lost': return 'lost with the driver of the run';
+    case 'no_room': return `no room on its place: ${line.detail ?? ''}`;
     case 'incomplete': return `did not make ${list(line.detail)}`;
     case 'refused': return `could not start: ${line.detail ?? ''}`;
     default: return line.ending.replace('_', ' ');

@@ -14,7 +14,7 @@ use tulpar_core::plan::Graph;
 use tulpar_core::planner::estimate::Costs;
 use tulpar_core::planner::published::{self, Study};
 use tulpar_core::planner::{self, Abstract, Decision, Known, Options};
-use tulpar_core::wfformat;
+use tulpar_formats::wfformat;
 
 pub(super) struct Source {
     pub(super) graph: Abstract,
@@ -60,7 +60,7 @@ fn recorded(file: &Path, text: &str, arguments: &PlanArguments, sites: &[String]
     let (instance, found) = wfformat::read(text);
     findings::show(&Text { name: file.display().to_string(), text }, &found);
     let instance = instance.filter(|_| !findings::any_error(&found)).ok_or(Failure::Findings)?;
-    let graph = planner::from_wfformat(&instance).map_err(|circle| Failure::usage(circle.to_string()))?;
+    let graph = wfformat::from_wfformat(&instance).map_err(|circle| Failure::usage(circle.to_string()))?;
     Ok(Source {
         graph,
         catalogue: settings::catalogue(&arguments.workflow.catalogue, project.root())?,

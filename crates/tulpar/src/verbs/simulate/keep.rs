@@ -11,6 +11,7 @@ use std::path::Path;
 use tulpar_core::event::Event;
 use tulpar_core::journal_line;
 use tulpar_core::plan::Plan;
+use tulpar_core::provenance::Provenance;
 use tulpar_core::units::Timestamp;
 use tulpar_exec::folder::{Project, RunFolder, SavedRun};
 
@@ -31,7 +32,9 @@ impl Keeper {
     }
 
     pub(super) fn first(&self, plan: &Plan, seed: u64) -> Event {
-        Event::RunStarted { run: self.folder.name.clone(), version: VERSION.to_owned(), plan: plan.digest(), seed }
+        let provenance = Box::new(Provenance::of(plan, None));
+        let (run, version) = (self.folder.name.clone(), VERSION.to_owned());
+        Event::RunStarted { run, version, plan: plan.digest(), seed, provenance, simulated: true }
     }
 
     /// Nothing is acted upon, so nothing needs to be durable before the end.
@@ -53,7 +56,8 @@ impl Keeper {
         std::fs::write(&path, text).map_err(failed(&path))?;
         forecast::keep(&self.folder, &case.plan, &case.policy);
         let plan = (*case.plan).clone();
-        self.folder.save(&SavedRun { version: VERSION.into(), workflow_file, policy: case.policy.clone(), plan })?;
+        let policy = case.policy.clone();
+        self.folder.save(&SavedRun { version: VERSION.into(), workflow_file, code: None, policy, plan })?;
         self.whole = true;
         Ok(self.folder.name.clone())
     }

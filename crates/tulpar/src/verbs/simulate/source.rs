@@ -172,7 +172,7 @@ fn planned(project: &Project, plan: Plan, catalogue: &Catalogue, arguments: &Wan
 fn of_run(project: Project, run: RunFolder, arguments: &Wanted<'_>) -> Result<Source, Failure> {
     let mut sums: Vec<(Duration, u32)> = Vec::new();
     let replayed = replay::open_with(run.clone(), |engine, entry| {
-        if let Event::Ended { attempt, report } = &entry.event
+        if let Event::Ended { attempt, report, .. } = &entry.event
             && report.ending.is_success()
         {
             let set = engine.graph().set_of(attempt.job).index();

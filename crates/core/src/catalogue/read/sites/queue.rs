@@ -1,7 +1,8 @@
 //! What a site says of the system that queues its jobs: `kind`, `at_most`, `submit`, `profile`, `classes`.
 
 use super::super::Parts;
-use crate::diagnostic::{BAD_VALUE, Diagnostic, MISSING_KEY};
+use crate::catalogue::submit_commands;
+use crate::diagnostic::{BAD_VALUE, Diagnostic, MISSING_KEY, UNKNOWN_KEY};
 use crate::site::{Class, Queue, System, profile, profiles};
 use crate::units::parse_count;
 use crate::workflow::keys;
@@ -16,6 +17,8 @@ pub(super) struct Written<'d> {
     at_most: Option<u32>,
     lines: Vec<(String, String)>,
     classes: Vec<Class>,
+    /// The names of all lines, where they stand.
+    names: Vec<Node<'d>>,
     first: Option<Node<'d>>,
     kind: bool,
 }
@@ -37,9 +40,9 @@ impl Parts {
                     self.reader.report(finding.help(accepted));
                 }
             }
-            "submit" => written.lines = self.lines(value),
+            "submit" => written.lines = self.lines(value, &mut written.names),
             "profile" => written.profile = Some(value),
-            _ => written.classes = value.items().filter_map(|item| self.class(item)).collect(),
+            _ => written.classes = value.items().filter_map(|item| self.class(item, &mut written.names)).collect(),
         }
     }
 
@@ -58,8 +61,9 @@ impl Parts {
     }
 
     /// Lines in the system's own language, whatever they are called.
-    fn lines(&mut self, node: Node<'_>) -> Vec<(String, String)> {
+    fn lines<'d>(&mut self, node: Node<'d>, names: &mut Vec<Node<'d>>) -> Vec<(String, String)> {
         let entries: Vec<_> = self.reader.map(node, "`submit`").into_iter().flatten().collect();
+        names.extend(entries.iter().map(|(key, _)| *key));
         let line = |(key, value): (Node<'_>, Node<'_>)| {
             let name = key.text()?.to_owned();
             Some((name, self.reader.text(value, "a line of `submit`")?.to_owned()))
@@ -67,7 +71,23 @@ impl Parts {
         entries.into_iter().filter_map(line).collect()
     }
 
-    fn class(&mut self, node: Node<'_>) -> Option<Class> {
+    /// A name that `condor_submit` does not know is the name of a macro to it, and nothing comes of it.
+    fn unknown_lines(&mut self, names: &[Node<'_>]) {
+        for key in names {
+            let Some(name) = key.text() else { continue };
+            if submit_commands::is_command(name) {
+                continue;
+            }
+            let message = format!("HTCondor knows no command `{name}`: the line has no effect");
+            let finding = Diagnostic::warning(UNKNOWN_KEY, key.span(), message);
+            self.reader.report(match submit_commands::meant(&name.to_ascii_lowercase()) {
+                Some(meant) => finding.help(format!("did you mean `{meant}`?")),
+                None => finding.help(format!("an attribute of the job is written `+{name}`")),
+            });
+        }
+    }
+
+    fn class<'d>(&mut self, node: Node<'d>, names: &mut Vec<Node<'d>>) -> Option<Class> {
         let mut class = Class::default();
         for (key, value) in self.reader.map(node, "a class of jobs")? {
             match key.text().unwrap_or("") {
@@ -75,7 +95,7 @@ impl Parts {
                 "gpus" => class.gpus = self.reader.boolean(value, "`gpus`"),
                 "up_to" => class.up_to = self.duration("up_to", value),
                 "usual" => class.usual = self.reader.boolean(value, "`usual`").unwrap_or(false),
-                "submit" => class.lines = self.lines(value),
+                "submit" => class.lines = self.lines(value, names),
                 _ => self.reader.unknown_key(key, "a class of jobs", &[keys::CLASS]),
             }
         }
@@ -97,6 +117,9 @@ impl Parts {
             }
             return None;
         };
+        if system == System::Htcondor {
+            self.unknown_lines(&written.names);
+        }
         let mut queue = Queue::new(system);
         queue.at_most = written.at_most.unwrap_or(queue.at_most);
         queue.lines = written.lines;

@@ -1,3 +1,0 @@
-//! The planner on real workflows.
-
-mod auto;
