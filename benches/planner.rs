@@ -15,11 +15,11 @@ use tulpar_core::catalogue::{Catalogue, LOCAL};
 use tulpar_core::ids::Digest;
 use tulpar_core::plan::{Graph, Plan};
 use tulpar_core::planner::estimate::estimate;
-use tulpar_core::planner::published::{self, Study};
 use tulpar_core::planner::{self, Abstract, Clustering, Known, Options};
 use tulpar_core::site::Site;
 use tulpar_core::workflow::{self, ClusterHint, DataFile, DataSource, Workflow};
 use tulpar_formats::pegasus::{self, Text, Texts};
+use tulpar_lab::published::{self, Study};
 
 fn main() {
     if let Ok(row) = std::env::var("TULPAR_BENCH_ROW") {

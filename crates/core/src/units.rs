@@ -341,6 +341,19 @@ pub fn parse_count(text: &str) -> Result<u32, UnitError> {
     u32::try_from(whole).map_err(|_| UnitError::TooLarge(text.to_owned()))
 }
 
+/// `28,793`.
+pub fn thousands(count: u64) -> String {
+    let digits = count.to_string();
+    let mut text = String::with_capacity(digits.len() + digits.len() / 3);
+    for (position, digit) in digits.char_indices() {
+        if position > 0 && (digits.len() - position).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

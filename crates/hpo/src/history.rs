@@ -1,8 +1,8 @@
 //! What samplers see of a study: where trials lie in the unit cube, what came of them, who is on the way.
 //! All of it follows from the trials and the order in which they ended.
 
+use crate::objective::Direction;
 use crate::space::Space;
-use crate::study::Direction;
 use crate::trial::{State, Trial};
 use std::collections::BTreeSet;
 

@@ -6,9 +6,11 @@
 
 pub mod analysis;
 mod descent;
+mod error;
 mod history;
 mod linear;
 mod math;
+mod objective;
 pub mod optuna;
 pub mod pruner;
 mod random;
@@ -17,8 +19,10 @@ pub mod space;
 pub mod study;
 pub mod trial;
 
+pub use error::StudyError;
+pub use objective::{Direction, Objective};
 pub use pruner::{Decision, Pruner};
 pub use sampler::Sampler;
 pub use space::{Condition, Domain, Parameter, Point, Space, SpaceError, Value, Values};
-pub use study::{Direction, Next, Objective, Proposal, Settings, Study, StudyError};
+pub use study::{Next, Proposal, Settings, Study};
 pub use trial::{Origin, Outcome, State, Trial};

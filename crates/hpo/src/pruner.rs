@@ -6,8 +6,8 @@
 mod halving;
 mod percentile;
 
+use crate::error::StudyError;
 use crate::random::{Purpose, Stream};
-use crate::study::StudyError;
 use crate::trial::{State, Trial};
 use halving::Halving;
 use percentile::Percentile;

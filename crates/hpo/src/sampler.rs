@@ -14,10 +14,10 @@ mod tpe;
 pub(crate) use gp::filled;
 pub(crate) use nsga::{by_front, dominates};
 
+use crate::error::StudyError;
 use crate::history::History;
 use crate::random::Stream;
 use crate::space::{Point, Space};
-use crate::study::StudyError;
 use crate::trial::Trial;
 use serde::de::value::MapAccessDeserializer;
 use serde::de::{self, Deserializer, MapAccess, Visitor};

@@ -3,46 +3,15 @@
 //! What it knows is its settings, its trials and the order in which they ended; everything else is computed from these,
 //! so a study that was written down, or rebuilt from recorded events, goes on exactly as it would have.
 
+use crate::error::StudyError;
 use crate::history::History;
+use crate::objective::Objective;
 use crate::pruner::{Decision, Judge, Pruner};
 use crate::random::{Purpose, Stream};
 use crate::sampler::{Context, Sampler, Strategy};
-use crate::space::{Point, Space, SpaceError, Values};
+use crate::space::{Point, Space, Values};
 use crate::trial::{Origin, Outcome, State, Trial};
 use serde::{Deserialize, Serialize};
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Direction {
-    Minimize,
-    Maximize,
-}
-
-impl Direction {
-    /// What is to be made small.
-    pub fn loss(self, value: f64) -> f64 {
-        match self {
-            Self::Minimize => value,
-            Self::Maximize => -value,
-        }
-    }
-}
-
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Objective {
-    pub name: String,
-    pub direction: Direction,
-}
-
-impl Objective {
-    pub fn minimize(name: &str) -> Self {
-        Self { name: name.to_owned(), direction: Direction::Minimize }
-    }
-
-    pub fn maximize(name: &str) -> Self {
-        Self { name: name.to_owned(), direction: Direction::Maximize }
-    }
-}
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -71,42 +40,6 @@ impl Settings {
             starts: Vec::new(),
         }
     }
-}
-
-#[derive(Debug, Clone, PartialEq, thiserror::Error)]
-pub enum StudyError {
-    #[error("a study needs an objective; say what is to be minimised or maximised")]
-    NoObjective,
-    #[error("the objective `{name}` is there twice")]
-    SameObjective { name: String },
-    #[error("pruning compares one value; with {objectives} objectives leave the pruner out")]
-    PrunerOfSeveral { objectives: usize },
-    #[error("the sampler {sampler} knows one objective, not {objectives}; use nsga2, tpe, random, quasi or grid")]
-    SamplerOfSeveral { sampler: &'static str, objectives: usize },
-    #[error(
-        "`{name}` has {values} values, too many for a grid (at most {most}); give it a step, or use another sampler"
-    )]
-    LargeGrid { name: String, values: u64, most: u64 },
-    #[error("{what} is {value}, but must be {must}")]
-    Setting { what: &'static str, value: f64, must: &'static str },
-    #[error("starting point {number}: {error}")]
-    Start { number: usize, error: SpaceError },
-    #[error("there is no trial {number}")]
-    NoTrial { number: u32 },
-    #[error("trial {number} has ended already ({state:?}); what ended stays as it is")]
-    Ended { number: u32, state: State },
-    #[error("trial {number} is not paused, so it cannot be resumed")]
-    NotPaused { number: u32 },
-    #[error("trial {number} has not failed, so it cannot be run again")]
-    NotFailed { number: u32 },
-    #[error("trial {number} gave {given} values for {objectives} objectives")]
-    ValueCount { number: u32, given: usize, objectives: usize },
-    #[error("the point is not one of this space; was the space changed after the trial was recorded?")]
-    BadPoint,
-    #[error(transparent)]
-    Space(#[from] SpaceError),
-    #[error("a study of trials {known} cannot have ended trial {number}")]
-    BadOrder { number: u32, known: usize },
 }
 
 /// What to do with a free slot.

@@ -19,9 +19,9 @@ pub enum Error {
     )]
     Space { path: PathBuf, need: u64, free: u64 },
     #[error("the process of kernel {kernel} ended with {status}")]
-    Process { kernel: crate::kernel::Kernel, status: String },
+    Process { kernel: &'static str, status: String },
     #[error("the process of kernel {kernel} cannot be started: {source}")]
-    Start { kernel: crate::kernel::Kernel, source: io::Error },
+    Start { kernel: &'static str, source: io::Error },
     #[error("a thread that loads data ended without a word")]
     Lost,
 }

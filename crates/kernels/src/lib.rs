@@ -15,6 +15,7 @@ mod kernel;
 mod load;
 mod meter;
 mod order;
+mod preset;
 mod profile;
 mod queue;
 mod random;

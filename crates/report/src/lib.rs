@@ -8,6 +8,7 @@ mod character;
 mod chart;
 mod columns;
 mod csv;
+pub mod draw;
 mod efficiency;
 mod export;
 mod forecast;

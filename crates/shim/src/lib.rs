@@ -7,6 +7,7 @@ mod darshan;
 #[path = "../library/layout.rs"]
 mod layout;
 mod merge;
+mod moment;
 mod process;
 mod program;
 mod recording;

@@ -15,8 +15,8 @@ use tulpar_trace::darshan::{Job, Module, Mount, Record, Segment};
 
 use crate::Error;
 use crate::layout::{FILES, SEGMENTS, entry, header};
+use crate::moment::Moment;
 use crate::process::{Entry, Process};
-use crate::recording::Moment;
 
 type Words = [u64; entry::WORDS];
 

@@ -6,7 +6,9 @@
 pub mod analysis;
 pub mod collect;
 pub mod darshan;
+mod examine;
 pub mod find;
+mod finding;
 mod gzip;
 pub mod interval;
 pub mod merge;

@@ -21,13 +21,14 @@ mod sigv4;
 mod ssh;
 mod target;
 mod types;
+mod work;
 
 pub use credentials::{Credentials, Keys, Secret};
 pub use error::{ErrorKind, TransferError};
 pub use location::{BadLocation, Location, Url};
 pub use server::{Answer, AnswerBody, Asked, Handler, Pages, ServeOptions, Server, Stream, is_this_machine};
-pub use session::{Entry, Transfers};
-pub use types::{How, LinkMode, Moved, Options, Progress, Sha256Digest, Transfer};
+pub use session::Transfers;
+pub use types::{Entry, How, LinkMode, Moved, Options, Progress, Sha256Digest, Transfer};
 
 /// The SHA-256 of a local file.
 pub fn sha256_of(path: &std::path::Path) -> std::io::Result<Sha256Digest> {

@@ -3,10 +3,10 @@
 use crate::error::{ErrorKind, TransferError};
 use crate::local::Arrived;
 use crate::location::Location;
-use crate::pool::Work;
 use crate::process::{self, Landing};
 use crate::target::Folders;
 use crate::types::{Options, Transfer};
+use crate::work::Work;
 use std::path::Path;
 use std::process::Command;
 

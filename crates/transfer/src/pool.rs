@@ -2,26 +2,12 @@
 //! of the list. It does not know how a batch is done.
 
 use crate::error::TransferError;
-use crate::http::Partial;
 use crate::local::{Arrived, Learnt, Local};
-use crate::types::{Moved, Options, Progress, Transfer};
+use crate::types::{Moved, Options, Progress};
+use crate::work::{Batch, Work};
 use std::collections::VecDeque;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
-
-/// One file of the list, with what is known of earlier attempts.
-pub(crate) struct Work<'a> {
-    pub(crate) index: usize,
-    pub(crate) group: usize,
-    pub(crate) transfer: &'a Transfer,
-    pub(crate) attempts: u32,
-    pub(crate) begun: Option<Instant>,
-    /// What an interrupted download left, to go on from.
-    pub(crate) partial: Option<Partial>,
-}
-
-/// Done by one thread, in one go: the results are in the order of the batch.
-pub(crate) type Batch<'a> = Vec<Work<'a>>;
 
 /// How a batch is done: a result for every file, in its order.
 type Perform<'p, 'a> = &'p (dyn Fn(&mut Local<'_>, &mut [Work<'a>]) -> Vec<Result<Arrived, TransferError>> + Sync);

@@ -6,11 +6,11 @@ use crate::error::TransferError;
 use crate::http::{Ask, Client};
 use crate::local::Arrived;
 use crate::location::{Location, Url, escape};
-use crate::pool::Work;
-use crate::session::Entry;
 use crate::sigv4::{self, Signed};
 use crate::target::{self, Folders};
+use crate::types::Entry;
 use crate::types::{Options, Sha256Digest};
+use crate::work::Work;
 use std::time::SystemTime;
 
 type Result<T> = std::result::Result<T, TransferError>;

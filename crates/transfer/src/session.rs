@@ -3,10 +3,10 @@
 use crate::error::TransferError;
 use crate::local::{self, Arrived, Learnt, Local};
 use crate::location::{Location, Url};
-use crate::pool::{self, Batch, Work};
-use crate::types::{How, Moved, Options, Transfer};
+use crate::pool;
+use crate::types::{Entry, How, Moved, Options, Transfer};
+use crate::work::{Batch, Work};
 use crate::{http, pelican, plugin, s3, ssh, target};
-use serde::{Deserialize, Serialize};
 use std::path::Path;
 
 /// Moves lists of files, and keeps connections open between them. Shared by threads.
@@ -15,17 +15,6 @@ pub struct Transfers {
     learnt: Learnt,
     http: http::Client,
     ssh: ssh::Ssh,
-}
-
-/// What a place says about a file or folder.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Entry {
-    /// Relative to what was listed.
-    pub name: String,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub size: Option<u64>,
-    #[serde(default)]
-    pub directory: bool,
 }
 
 /// Who moves a file.

@@ -4,11 +4,11 @@
 use crate::error::{ErrorKind, TransferError};
 use crate::local::Arrived;
 use crate::location::{Location, Url};
-use crate::pool::Work;
 use crate::process::{self, Landing};
-use crate::session::Entry;
 use crate::target::{self, Folders};
+use crate::types::Entry;
 use crate::types::Options;
+use crate::work::Work;
 use std::collections::BTreeSet;
 use std::path::Path;
 use std::process::Command;

@@ -2,7 +2,7 @@
 
 use super::abstraction::{Abstract, TaskId};
 use super::layout::{Decision, Pass, Traffic};
-use crate::units::Bytes;
+use crate::units::{Bytes, thousands};
 use std::collections::BTreeMap;
 
 /// Lines of one pass that people can still read; the rest is summed up.
@@ -11,18 +11,6 @@ const MOST_LINES: usize = 200;
 /// `1 task`, `28,793 files`.
 pub(super) fn counted(count: u64, noun: &str) -> String {
     format!("{} {noun}{}", thousands(count), if count == 1 { "" } else { "s" })
-}
-
-pub(super) fn thousands(count: u64) -> String {
-    let digits = count.to_string();
-    let mut text = String::with_capacity(digits.len() + digits.len() / 3);
-    for (position, digit) in digits.char_indices() {
-        if position > 0 && (digits.len() - position).is_multiple_of(3) {
-            text.push(',');
-        }
-        text.push(digit);
-    }
-    text
 }
 
 pub(super) fn traffic(traffic: Traffic) -> String {

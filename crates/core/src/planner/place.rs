@@ -2,13 +2,13 @@
 
 use super::abstraction::{Abstract, GroupId, Lists, NONE, Task, TaskId};
 use super::error::PlanError;
-use super::explain::{Lines, counted, thousands};
+use super::explain::{Lines, counted};
 use super::layout::{Decision, Pass, SiteId};
 use super::options::{Options, SiteChoice};
 use crate::catalogue::{Catalogue, DataConfiguration, ImageTransfer, LOCAL};
 use crate::diagnostic::did_you_mean;
 use crate::site::Site;
-use crate::units::Bytes;
+use crate::units::{Bytes, thousands};
 use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
 

@@ -6,11 +6,11 @@ use std::path::Path;
 use std::time::Duration;
 use tulpar_core::catalogue::{Catalogue, DataConfiguration, LOCAL, Link};
 use tulpar_core::planner::estimate::estimate;
-use tulpar_core::planner::published::{self, Study};
 use tulpar_core::planner::{Abstract, Clustering, Estimate, JobKind, Options, Pass, plan};
 use tulpar_core::resources::Capacity;
 use tulpar_core::site::{Node, Site};
 use tulpar_core::units::Bytes;
+use tulpar_lab::published::{self, Study};
 
 /// Four nodes of 24 cores, 10 Gbit/s and 31 ms from the driver.
 fn study() -> Catalogue {

@@ -1,7 +1,8 @@
 //! How the best value came about, and what more trials would likely bring.
 
 use crate::math::{exp, log};
-use crate::study::{Direction, Study};
+use crate::objective::Direction;
+use crate::study::Study;
 use crate::trial::{State, Trial};
 use serde::Serialize;
 

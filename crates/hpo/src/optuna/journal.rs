@@ -4,8 +4,8 @@
 //! and not skipped: what follows would be counted wrongly.
 
 use super::distribution;
+use crate::objective::Direction;
 use crate::space::{Value, Values};
-use crate::study::Direction;
 use serde::Deserialize;
 use serde_json::Value as Json;
 use std::collections::BTreeMap;

@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use super::Report;
-use crate::find::Finding;
+use crate::finding::Finding;
 
 /// What a figure is counted in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]

@@ -7,20 +7,13 @@ use super::{Ask, Client, Manner, refused, request, trouble};
 use crate::error::TransferError;
 use crate::local::Arrived;
 use crate::location::{Location, Url};
-use crate::pool::Work;
 use crate::target::{self, Folders, Target};
 use crate::types::{How, Options, Progress};
+use crate::work::{Partial, Work};
 use std::fmt::Write as _;
 use std::io::{self, ErrorKind, Write};
 
 const MOST_REDIRECTS: usize = 6;
-
-/// What an interrupted download left: the bytes under their temporary name, their hash so far, and the proof that
-/// the rest belongs to them.
-pub(crate) struct Partial {
-    target: Target,
-    validator: Option<String>,
-}
 
 type Result<T> = std::result::Result<T, TransferError>;
 

@@ -9,13 +9,12 @@ mod request;
 mod send;
 pub(crate) mod wire;
 
-pub(crate) use fetch::Partial;
 pub(crate) use request::{Ask, Reply};
 
 use crate::credentials::Login;
 use crate::error::{ErrorKind, TransferError};
 use crate::location::{Location, Url};
-use crate::session::Entry;
+use crate::types::Entry;
 use crate::types::Options;
 use answer::Answer;
 use base64::Engine as _;

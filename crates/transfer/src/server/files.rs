@@ -1,8 +1,8 @@
 //! The files below the root, and no others: the kernel itself refuses a path or symbolic link that leads out. It knows no
 //! HTTP.
 
-use crate::session::Entry;
 use crate::target::Target;
+use crate::types::Entry;
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, RawDir, ResolveFlags};
 use rustix::io::{Errno, Result};
 use std::ffi::OsStr;

@@ -10,7 +10,9 @@ use crate::print;
 use std::path::Path;
 use std::process::ExitCode;
 use tulpar_core::planner::estimate::estimate_with;
-use tulpar_core::planner::{self, PlanError, compare, draw};
+use tulpar_core::planner::{self, PlanError};
+use tulpar_lab::compare;
+use tulpar_report::draw;
 
 pub(crate) fn plan(folder: Option<&Path>, arguments: &PlanArguments) -> Result<ExitCode, Failure> {
     let source = source::source(folder, arguments)?;

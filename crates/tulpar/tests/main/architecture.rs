@@ -4,10 +4,11 @@ use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 /// Who may use whom. A change here is a change of the architecture: say why in an ADR.
-const EDGES: [(&str, &[&str]); 13] = [
+const EDGES: [(&str, &[&str]); 14] = [
     ("core", &["hpo"]),
     ("formats", &["core"]),
     ("sim", &["core"]),
+    ("lab", &["core"]),
     ("launch", &["core", "shim", "trace", "transfer"]),
     ("exec", &["core", "formats", "launch", "transfer"]),
     ("store", &["core"]),
@@ -19,7 +20,7 @@ const EDGES: [(&str, &[&str]); 13] = [
     ("transfer", &[]),
     (
         "tulpar",
-        &["core", "exec", "formats", "kernels", "launch", "report", "shim", "sim", "store", "trace", "transfer"],
+        &["core", "exec", "formats", "kernels", "lab", "launch", "report", "shim", "sim", "store", "trace", "transfer"],
     ),
 ];
 

@@ -166,6 +166,7 @@ fn failure(error: Error) -> Failure {
 }
 
 fn wait(kernel: Kernel, command: &mut Command) -> Result<(), Error> {
+    let kernel = kernel.name();
     let status = command.status().map_err(|source| Error::Start { kernel, source })?;
     if status.success() { Ok(()) } else { Err(Error::Process { kernel, status: status.to_string() }) }
 }
@@ -191,7 +192,7 @@ pub(super) fn kernel(arguments: &KernelArguments) -> Result<ExitCode, Failure> {
             failed = Some(status);
         }
     }
-    let kernel = job.workload.data.kernel;
+    let kernel = job.workload.data.kernel.name();
     failed.map_or(Ok(Exit::Done.into()), |status| Err(failure(Error::Process { kernel, status: status.to_string() })))
 }
 

@@ -2,8 +2,8 @@
 
 use super::view::{bytes, seconds, thousands};
 use crate::print;
-use tulpar_core::planner::compare::{Comparison, Quantity, Row};
-use tulpar_core::planner::published::Figures;
+use tulpar_lab::compare::{Comparison, Quantity, Row};
+use tulpar_lab::published::Figures;
 
 pub(super) fn print(comparison: &Comparison) {
     let study = comparison.study;

@@ -12,9 +12,9 @@ use tulpar_core::catalogue::Catalogue;
 use tulpar_core::diagnostic::{Diagnostic, MORE, Severity};
 use tulpar_core::plan::Graph;
 use tulpar_core::planner::estimate::Costs;
-use tulpar_core::planner::published::{self, Study};
 use tulpar_core::planner::{self, Abstract, Decision, Known, Options};
 use tulpar_formats::wfformat;
+use tulpar_lab::published::{self, Study};
 
 pub(super) struct Source {
     pub(super) graph: Abstract,

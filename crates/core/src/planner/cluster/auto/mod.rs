@@ -9,11 +9,11 @@ mod ties;
 
 use super::super::abstraction::{NONE, TaskId};
 use super::super::estimate::Estimate;
-use super::super::explain::{capped, counted, thousands};
+use super::super::explain::{capped, counted};
 use super::super::layout::{Decision, Pass};
 use super::super::partition::Partition;
 use super::{Draft, decision};
-use crate::units::Bytes;
+use crate::units::{Bytes, thousands};
 use candidates::{Candidate, Ground, recipes, references};
 use rustc_hash::{FxHashSet, FxHasher};
 use std::cmp::Ordering;

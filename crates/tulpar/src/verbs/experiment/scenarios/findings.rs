@@ -3,7 +3,7 @@
 //! It knows neither how the times came about nor where the answers are shown.
 
 use std::collections::BTreeMap;
-use tulpar_core::planner::published::ScenarioName;
+use tulpar_lab::published::ScenarioName;
 
 /// A time in seconds, and the standard error of its mean: nought if it was simulated, infinite if it was measured once.
 #[derive(Clone, Copy, Debug)]

@@ -17,9 +17,9 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use tulpar_core::planner::Options;
-use tulpar_core::planner::compare::{Scenario, scenarios};
-use tulpar_core::planner::published::{JobFigures, ScenarioName, Study};
 use tulpar_core::units::{parse_bandwidth, parse_duration};
+use tulpar_lab::compare::{Scenario, scenarios};
+use tulpar_lab::published::{JobFigures, ScenarioName, Study};
 use tulpar_report::{Aside, Document, Figure, JOB_FIGURES, NamedRuns, Scenario as Measured, Spread, WORKFLOW_FIGURES};
 use tulpar_transfer::{Secret, ServeOptions, Server};
 

@@ -16,12 +16,12 @@ use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::path::Path;
 use std::process::ExitCode;
-use tulpar_core::planner::compare::{Comparison, Row, TimedJob, compare, scenarios, timed};
 use tulpar_core::planner::estimate::Costs;
-use tulpar_core::planner::published::{
+use tulpar_core::planner::{JobKind, Options};
+use tulpar_lab::compare::{Comparison, Row, TimedJob, compare, scenarios, timed};
+use tulpar_lab::published::{
     JobFigures, ScenarioName, Shaped, ShapedJobs, Study, WorkflowFigures, costs, testbed, testbed_sites,
 };
-use tulpar_core::planner::{JobKind, Options};
 use tulpar_report::{Aside, Overview, SideBySide, overview};
 
 /// The machines of the study for `tulpar simulate`. Jobs on files alone run on the submit host, as many at once as Pegasus

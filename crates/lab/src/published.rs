@@ -8,13 +8,13 @@ mod characterisation;
 
 pub use characterisation::{JobFigures, Shaped, ShapedJobs, WorkflowFigures};
 
-use super::abstraction::{Abstract, Builder, File, GroupId, Task, TaskId};
-use super::estimate::{Costs, Protocol};
-use crate::catalogue::{Catalogue, FileServer, LOCAL, Link, Operation, Store};
-use crate::resources::{Capacity, Gpu};
-use crate::site::{Node, Site};
-use crate::units::Bytes;
 use std::time::Duration;
+use tulpar_core::catalogue::{Catalogue, FileServer, LOCAL, Link, Operation, Store};
+use tulpar_core::planner::estimate::{Costs, Protocol};
+use tulpar_core::planner::{Abstract, Builder, File, GroupId, Task, TaskId};
+use tulpar_core::resources::{Capacity, Gpu};
+use tulpar_core::site::{Node, Site};
+use tulpar_core::units::Bytes;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Study {

@@ -1,8 +1,9 @@
 //! A layered drawing, made here: rows of boxes from what comes first to what comes last, lines between them.
 
 use super::{Drawing, Node, escaped};
-use crate::planner::{Abstract, JobKind, Layout};
 use std::fmt::Write;
+use tulpar_core::planner::{Abstract, JobKind, Layout};
+use tulpar_core::units::thousands;
 
 /// More jobs than this are drawn with equal ones as one.
 const MOST_JOBS: usize = 150;
@@ -59,9 +60,9 @@ pub fn svg(graph: &Abstract, layout: &Layout) -> String {
     let _ = writeln!(
         text,
         "<text class=\"d\" x=\"{MARGIN}\" y=\"42\">{} tasks in {} jobs, and {} auxiliary jobs</text>",
-        super::thousands(graph.tasks.len() as u64),
-        super::thousands(layout.count(JobKind::Compute) as u64),
-        super::thousands(layout.auxiliary() as u64),
+        thousands(graph.tasks.len() as u64),
+        thousands(layout.count(JobKind::Compute) as u64),
+        thousands(layout.auxiliary() as u64),
     );
     for (from, to) in &shown(&drawing) {
         edge(&mut text, place[*from as usize], place[*to as usize]);

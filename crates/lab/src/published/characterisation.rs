@@ -4,9 +4,9 @@
 //! The numbers are the study's. Nothing is planned with them here.
 
 use super::Study;
-use crate::planner::abstraction::{Abstract, FileId, TaskId};
 use rustc_hash::FxHashSet;
 use serde::Serialize;
+use tulpar_core::planner::{Abstract, FileId, TaskId};
 
 /// One kind of job in the baseline. Of several jobs of a kind the study averages CPU and GPU and adds up the rest.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
@@ -219,7 +219,7 @@ impl Study {
 }
 
 /// Files that no task makes, without programs, modules of programs and checkpoints: what the study calls inputs.
-pub(in crate::planner) fn inputs(graph: &Abstract) -> (u64, u64) {
+pub(crate) fn inputs(graph: &Abstract) -> (u64, u64) {
     let outputs = |task: TaskId| graph.outputs(task).iter().flat_map(|group| graph.files_of(*group).iter().copied());
     let made: FxHashSet<FileId> = graph.ids().flat_map(outputs).collect();
     let extra = |name: &str| name.ends_with(".py") || name.ends_with(".pkl");

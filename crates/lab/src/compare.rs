@@ -3,16 +3,15 @@
 //! Each is a plan of the same workflow with other options. Where the workflow is a version of one that the study
 //! measured, its figures stand beside, and every difference is accounted for. It prints nothing.
 
-use super::abstraction::{Abstract, Builder, FileId, GroupId, TaskId};
-use super::error::PlanError;
-use super::estimate::{Costs, estimate_with, request};
-use super::layout::{JobKind, Layout, Traffic};
-use super::options::{Cleanup, Clustering, Options};
-use super::published::{self, Figures, ScenarioName, Study};
-use crate::catalogue::{Catalogue, DataConfiguration, ImageTransfer};
+use crate::published::{self, Figures, ScenarioName, Study};
 use rustc_hash::FxHashSet;
 use serde::Serialize;
 use std::collections::BTreeMap;
+use tulpar_core::catalogue::{Catalogue, DataConfiguration, ImageTransfer};
+use tulpar_core::planner::estimate::{Costs, estimate_with, request};
+use tulpar_core::planner::{
+    self, Abstract, Builder, Cleanup, Clustering, FileId, GroupId, JobKind, Layout, Options, PlanError, TaskId, Traffic,
+};
 
 #[derive(Clone, Debug, PartialEq)]
 pub struct Scenario {
@@ -146,7 +145,7 @@ pub fn compare(
     let mut rows = Vec::new();
     for scenario in scenarios(base, has_labels) {
         let graph = if scenario.programs_installed { &installed } else { graph };
-        let layout = super::plan(graph, catalogue, &scenario.options, &[])?;
+        let layout = planner::plan(graph, catalogue, &scenario.options, &[])?;
         let mut row = row(graph, &layout, catalogue, &scenario, costs);
         if let (Some(study), Some(shape)) = (study, &shape)
             && let Some(figures) = study.figures(scenario.name)
@@ -156,7 +155,7 @@ pub fn compare(
             let base = Options { sites: published::testbed_sites(), ..Options::default() };
             let same = scenarios(&base, has_labels).into_iter().find(|other| other.name == scenario.name);
             let options = same.map_or_else(|| scenario.options.clone(), |same| same.options);
-            let theirs = super::plan(shape, &testbed, &options, &[])?;
+            let theirs = planner::plan(shape, &testbed, &options, &[])?;
             row.differences = differences(study, figures, (graph, &layout), (shape, &theirs), scenario.name);
             row.published = Some(figures);
         }
@@ -209,7 +208,7 @@ pub fn timed(
 ) -> Result<Vec<TimedJob>, PlanError> {
     let installed = scenario.programs_installed.then(|| without_programs(graph));
     let graph = installed.as_ref().unwrap_or(graph);
-    let layout = super::plan(graph, catalogue, &scenario.options, &[])?;
+    let layout = planner::plan(graph, catalogue, &scenario.options, &[])?;
     let took = estimate_with(graph, &layout, catalogue, &scenario.options, costs).took;
     let timed = |job| {
         let facts = layout.job(job);

@@ -1,8 +1,8 @@
 //! Graphviz' language.
 
 use super::{Drawing, MOST_JOBS};
-use crate::planner::{Abstract, JobKind, Layout};
 use std::fmt::Write;
+use tulpar_core::planner::{Abstract, JobKind, Layout};
 
 /// The executable workflow for `dot`.
 pub fn dot(graph: &Abstract, layout: &Layout) -> String {

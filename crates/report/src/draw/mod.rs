@@ -5,10 +5,9 @@
 mod dot;
 mod svg;
 
-use super::abstraction::Abstract;
-use super::layout::{JobId, JobKind, Layout, Traffic};
-use crate::units::Bytes;
 use rustc_hash::FxHashMap;
+use tulpar_core::planner::{Abstract, JobId, JobKind, Layout, Traffic};
+use tulpar_core::units::{Bytes, thousands};
 
 pub use dot::dot;
 pub use svg::svg;
@@ -177,10 +176,6 @@ fn layers(layout: &Layout) -> Vec<u32> {
     layers
 }
 
-fn thousands(number: u64) -> String {
-    super::explain::thousands(number)
-}
-
 /// Text inside a tag or an attribute.
 fn escaped(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
@@ -188,10 +183,9 @@ fn escaped(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::abstraction::{Builder, File, Task};
-    use super::super::{Options, plan};
     use super::*;
-    use crate::catalogue::Catalogue;
+    use tulpar_core::catalogue::Catalogue;
+    use tulpar_core::planner::{Builder, File, Options, Task, plan};
 
     fn fan(width: u32) -> (Abstract, Layout) {
         let mut builder = Builder::new("fan \"out\"");
