@@ -2,8 +2,9 @@
 //!
 //! Bars are told apart by colour and by texture, so that a grey print says as much. It computes nothing about runs.
 
-use crate::frame::{Frame, GRID, class};
-use crate::html::escape;
+use crate::frame::{Frame, GRID};
+use crate::kinds::class;
+use crate::markup::escape;
 use crate::words::shown;
 use std::fmt::Write;
 

@@ -4,7 +4,7 @@
 //! is a sum, mean or maximum of recorded facts. `None` is what nobody recorded.
 
 use crate::gather::{Gathered, Used};
-use crate::summary::{Measured, seconds};
+use crate::measured::{Measured, seconds};
 use crate::transfers::{self, Transfers};
 use rustc_hash::FxHashSet;
 use serde::Serialize;

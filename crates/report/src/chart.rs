@@ -3,7 +3,8 @@
 //! Colours are classes, so that the page gives them for light and for dark. It computes nothing about runs.
 
 use crate::columns::{Columns, Series};
-use crate::frame::{Frame, GRID, RIGHT, WIDTH, class, ticks};
+use crate::frame::{Frame, GRID, RIGHT, WIDTH, ticks};
+use crate::kinds::class;
 use crate::words::{number, percent};
 use std::fmt::Write;
 
@@ -57,7 +58,7 @@ impl Chart<'_> {
             bands.push(format!(
                 "<path class=\"band {}{fine}\" d=\"{path}\"><title>{}</title></path>\n",
                 class(kind),
-                crate::html::escape(&series.kind)
+                crate::markup::escape(&series.kind)
             ));
         }
         svg.extend(bands.into_iter().rev());

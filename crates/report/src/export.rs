@@ -192,7 +192,7 @@ pub fn instance(
         created_at: date(timeline.last().filter(|_| !facts.simulated)),
         system: Some(System { name: OURS.to_owned(), version: Some(facts.version.clone()), url: None }),
         executed_at: date(timeline.started()),
-        makespan: Some(crate::summary::seconds(timeline.makespan(now))),
+        makespan: Some(crate::measured::seconds(timeline.makespan(now))),
         tasks,
         files: files.list,
         machines: machines.list,

@@ -1,7 +1,7 @@
 //! What charts have in common: an SVG of a page's width, the place inside its margins, the axis of values with lines, numbers
 //! and a title. It draws nothing of what is between.
 
-use crate::html::escape;
+use crate::markup::escape;
 use crate::words::number;
 use std::fmt::Write;
 
@@ -102,11 +102,6 @@ impl Frame {
             escape(what)
         );
     }
-}
-
-/// The class of a kind: `k0` to `k9`, and `other`.
-pub(crate) fn class(kind: usize) -> String {
-    if kind < crate::kinds::MOST_KINDS { format!("k{kind}") } else { "other".to_owned() }
 }
 
 /// Round numbers from 0 up to a largest one, about as many as wanted.

@@ -141,3 +141,8 @@ fn numbered(names: impl Iterator<Item = String>) -> (Vec<String>, Vec<u32>) {
         .collect();
     (list, of)
 }
+
+/// The class of a kind: `k0` to `k9`, and `other`.
+pub(crate) fn class(kind: usize) -> String {
+    if kind < MOST_KINDS { format!("k{kind}") } else { "other".to_owned() }
+}

@@ -1,9 +1,10 @@
 //! Runs as Markdown whose tables are also readable as they stand, on a terminal.
 
 use crate::io::tasks;
+use crate::markdown_table::{plain, table};
 use crate::scenario::Document;
-use crate::words::{self, Table};
-use crate::{efficiency, search, spent, tables};
+use crate::words::Table;
+use crate::{efficiency_tables, run_tables, search, spent, tables};
 
 /// More rows than this nobody reads; the JSON has all of them.
 pub(crate) const MOST_ROWS: usize = 100;
@@ -16,7 +17,7 @@ pub fn markdown(document: &Document) -> String {
     let mut text = String::new();
     if runs.len() > 1 {
         text.push_str("# Runs\n\n");
-        table(&mut text, &words::runs(runs));
+        table(&mut text, &run_tables::runs(runs));
         text.push_str("\n## Scenarios: mean ± standard deviation\n\n");
         table(&mut text, &tables::scenarios(&document.scenarios));
         text.push_str("\n## Scenarios, job level\n\n");
@@ -28,7 +29,7 @@ pub fn markdown(document: &Document) -> String {
             text.push('\n');
         }
         text.push_str(&format!("# {}\n\n", plain(&run.facts.run)));
-        for (name, value) in words::facts(run) {
+        for (name, value) in run_tables::facts(run) {
             text.push_str(&format!("- {name}: {}\n", plain(&value)));
         }
         for found in &run.searches {
@@ -53,10 +54,10 @@ pub fn markdown(document: &Document) -> String {
             text.push_str("\nThe longest:\n\n");
             table(&mut text, &tables::longest(run, MOST_TRANSFERS));
         }
-        if let Some(efficiency) = efficiency::table(run) {
+        if let Some(efficiency) = efficiency_tables::table(run) {
             text.push_str("\n## Asked for and used\n\n");
             long_table(&mut text, efficiency);
-            text.push_str(&format!("\n{}\n", efficiency::RULE));
+            text.push_str(&format!("\n{}\n", efficiency_tables::RULE));
         }
         if let Some(traced) = tasks::table(&run.facts.io) {
             text.push_str(&format!("\n## {}\n\n", tasks::TITLE));
@@ -68,15 +69,15 @@ pub fn markdown(document: &Document) -> String {
             text.push_str(&format!("\n## Cost and energy\n\n{}\n", spent.join("\n")));
         }
         text.push_str("\n## Predicted, simulated, measured\n\n");
-        table(&mut text, &words::side_by_side(run));
-        if let Some(modes) = words::modes(run) {
+        table(&mut text, &run_tables::side_by_side(run));
+        if let Some(modes) = run_tables::modes(run) {
             text.push_str("\n## Modes\n\n");
             table(&mut text, &modes);
         }
         text.push_str("\n## Task sets\n\n");
-        long_table(&mut text, words::sets(&run.sets));
+        long_table(&mut text, run_tables::sets(&run.sets));
         text.push('\n');
-        for note in words::notes(run) {
+        for note in run_tables::notes(run) {
             text.push_str(&format!("{note}\n"));
         }
     }
@@ -95,38 +96,4 @@ fn long_table(text: &mut String, mut long: Table) {
     if more > 0 {
         text.push_str(&format!("\nand {more} more\n"));
     }
-}
-
-pub(crate) fn table(text: &mut String, table: &Table) {
-    let rows: Vec<Vec<String>> = table.rows.iter().map(|row| row.iter().map(|cell| plain(cell)).collect()).collect();
-    let mut widths: Vec<usize> = table.header.iter().map(|cell| cell.chars().count().max(3)).collect();
-    for row in &rows {
-        for (width, cell) in widths.iter_mut().zip(row) {
-            *width = (*width).max(cell.chars().count());
-        }
-    }
-    let mut line = |cells: &[String]| {
-        for ((cell, width), numeric) in cells.iter().zip(&widths).zip(&table.numeric) {
-            let pad = " ".repeat(width - cell.chars().count());
-            match numeric {
-                true => text.push_str(&format!("| {pad}{cell} ")),
-                false => text.push_str(&format!("| {cell}{pad} ")),
-            }
-        }
-        text.push_str("|\n");
-    };
-    line(&table.header);
-    let rules: Vec<String> = widths
-        .iter()
-        .zip(&table.numeric)
-        .map(|(width, numeric)| if *numeric { format!("{}:", "-".repeat(width - 1)) } else { "-".repeat(*width) })
-        .collect();
-    line(&rules);
-    rows.iter().for_each(|row| line(row));
-}
-
-/// Names come from users: what would end a cell or a line does not.
-fn plain(text: &str) -> String {
-    let text: String = text.chars().map(|letter| if letter.is_control() { ' ' } else { letter }).collect();
-    text.replace('\\', "\\\\").replace('|', "\\|").replace('<', "&lt;")
 }

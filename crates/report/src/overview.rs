@@ -3,7 +3,8 @@
 //! What the numbers are is said by whoever computed them; nothing is computed here.
 
 use crate::bars::{Bar, Bars};
-use crate::html::{aside, document, escape, legend};
+use crate::html::aside;
+use crate::markup::{document, escape, legend};
 use crate::scenario::Aside;
 use std::fmt::Write;
 

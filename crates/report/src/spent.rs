@@ -2,7 +2,7 @@
 //! by a model whose assumptions stand beside it.
 
 use crate::gather::{Gathered, Used};
-use crate::summary::{Measured, seconds};
+use crate::measured::{Measured, seconds};
 use crate::words::shown;
 use serde::Serialize;
 
@@ -127,7 +127,7 @@ pub(crate) fn sentences(spent: &Spent) -> Vec<String> {
 mod tests {
     use super::*;
     use crate::gather::Asked;
-    use crate::summary::Utilisation;
+    use crate::measured::Utilisation;
 
     fn facts() -> (Gathered, Measured) {
         let held = |held_seconds| Utilisation { capacity: 4.0, held_seconds, of_makespan: 0.5, of_execution: None };

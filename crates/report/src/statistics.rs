@@ -10,7 +10,7 @@ pub use output::{StatisticsTable, tables};
 use crate::character::is_auxiliary;
 use crate::kinds;
 use crate::ledger::{Came, Entry, Ledger};
-use crate::summary::seconds;
+use crate::measured::seconds;
 use rustc_hash::FxHashMap;
 use serde::Serialize;
 use std::collections::BTreeMap;

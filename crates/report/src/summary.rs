@@ -8,6 +8,7 @@ use crate::efficiency::{self, Efficiency};
 use crate::forecast::{Forecast, SEQUENTIAL};
 use crate::gather::Gathered;
 use crate::kinds::{self, Kinds};
+use crate::measured::{Measured, Utilisation, seconds};
 use crate::search::{self, SearchReport};
 use crate::spent::{self, Rates, Spent};
 use crate::timeline::{Occupied, SetTimes, Timeline, held};
@@ -86,39 +87,6 @@ pub struct RunReport {
     pub occupation: Occupation,
 }
 
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Measured {
-    /// From the start of the run to its end.
-    pub makespan_seconds: f64,
-    /// From the first start of a task to the last end of one.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub execution_seconds: Option<f64>,
-    /// From the start of the run to the first start of a task.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub first_start_seconds: Option<f64>,
-    pub cpu: Utilisation,
-    /// Absent when the site has no GPUs.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub gpu: Option<Utilisation>,
-    /// I = 1 − t / t of the sequential mode.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub improvement: Option<f64>,
-    /// What that sequential time is.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub improvement_against: Option<String>,
-}
-
-/// What tasks held of one resource: what they had asked for, while they ran.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
-pub struct Utilisation {
-    pub capacity: f64,
-    /// The integral over time.
-    pub held_seconds: f64,
-    pub of_makespan: f64,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub of_execution: Option<f64>,
-}
-
 /// Equal tasks, in one row.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct SetRow {
@@ -148,10 +116,6 @@ pub struct Occupation {
     pub gpus: u64,
     #[serde(flatten)]
     pub columns: Columns,
-}
-
-pub(crate) fn seconds(micros: u64) -> f64 {
-    micros as f64 / 1e6
 }
 
 impl RunReport {

@@ -4,7 +4,7 @@
 //! not known. What Slurm carries by itself is not among it.
 
 use crate::gather::{Gathered, Move};
-use crate::summary::seconds;
+use crate::measured::seconds;
 use serde::Serialize;
 use std::collections::BTreeMap;
 use tulpar_core::job::TransferKind;

@@ -8,7 +8,7 @@ use tulpar_trace::report::HeatMap;
 use super::words::rate;
 use crate::chart::time_unit;
 use crate::frame::ticks;
-use crate::html::escape;
+use crate::markup::escape;
 use crate::words::number;
 
 const WIDTH: f64 = 960.0;

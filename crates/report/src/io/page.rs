@@ -9,7 +9,7 @@ use tulpar_trace::report::{FileReport, Group, Report};
 use super::heat::Map;
 use super::words::{brief, bytes, count, rate};
 use super::{lanes, sizes, structure, text};
-use crate::html::{document, escape, legend, table};
+use crate::markup::{document, escape, legend, table};
 use crate::words::{NONE, Table, percent, seconds};
 
 /// Rows of a table.

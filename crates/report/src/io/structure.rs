@@ -5,7 +5,7 @@ use std::fmt::Write;
 use tulpar_trace::structure::{Kind, Object, Structure};
 
 use super::words::{bytes, count};
-use crate::html::{escape, table};
+use crate::markup::{escape, table};
 use crate::words::{NONE, Table};
 
 /// Files of a format, and objects of each, that the terminal lists.

@@ -4,7 +4,7 @@ use super::axis::{Axis, figure};
 use super::marks::{self, drawn, mark, ring, said};
 use super::{SearchReport, TrialRow, contour, panels, parallel};
 use crate::frame::Frame;
-use crate::html::escape;
+use crate::markup::escape;
 use crate::words::percent;
 use serde::Serialize;
 use std::fmt::Write;

@@ -3,7 +3,7 @@
 
 use super::axis::figure;
 use super::{SearchReport, TrialRow};
-use crate::html::escape;
+use crate::markup::escape;
 use std::fmt::Write;
 
 /// Shades from good to bad: dark to light by day, light to dark by night.

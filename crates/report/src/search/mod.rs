@@ -12,7 +12,7 @@ mod parallel;
 mod words;
 
 pub use charts::{Drawing, drawings};
-pub(crate) use words::{best, csv, steps_csv, trials};
+pub(crate) use words::{best, trials};
 pub use words::{best_first, search_line, search_lines, search_sentences};
 
 use crate::gather::Gathered;
@@ -169,7 +169,7 @@ fn searched(graph: &Graph, gathered: &Gathered, search: SearchId) -> Option<Sear
         Took {
             job: job.map(|job| job.0),
             count: graph.count_of_trial(search, number),
-            seconds: crate::summary::seconds(took.wall_us),
+            seconds: crate::measured::seconds(took.wall_us),
             gpu_hours: took.milli_gpu_us as f64 / 3.6e12,
             span: took.span,
         }

@@ -5,7 +5,7 @@ use super::charts::{Drawing, titled};
 use super::marks::{self, drawn, mark, ring, said, shade};
 use super::{SearchReport, TrialRow};
 use crate::frame::WIDTH;
-use crate::html::escape;
+use crate::markup::escape;
 use std::fmt::Write;
 
 const COLUMNS: usize = 3;

@@ -6,7 +6,7 @@ use super::marks::{drawn, ranks, said, shade, shades};
 use super::panels::by_importance;
 use super::{SearchReport, TrialRow};
 use crate::frame::WIDTH;
-use crate::html::escape;
+use crate::markup::escape;
 use std::fmt::Write;
 
 const HEIGHT: f64 = 330.0;

@@ -2,7 +2,7 @@
 
 use super::{Counted, Range, Statistics};
 use crate::csv::{Csv, CsvFile};
-use crate::markdown;
+use crate::markdown_table;
 use crate::words::Table;
 
 /// One table: what it is called, its words, its numbers.
@@ -18,7 +18,7 @@ impl StatisticsTable {
     /// As text that is Markdown too.
     pub fn text(&self) -> String {
         let mut text = format!("## {}\n\n", self.title);
-        markdown::table(&mut text, &self.table);
+        markdown_table::table(&mut text, &self.table);
         text
     }
 

@@ -1,17 +1,15 @@
 //! Runs as one page that needs nothing else: no scripts, no fonts, no pictures from anywhere.
 
-mod style;
-mod textures;
-
 use crate::bars::{Bar, Bars};
 use crate::chart::Chart;
 use crate::io::tasks;
 use crate::markdown::{MOST_ROWS, MOST_TRANSFERS};
+use crate::markup::{escape, legend, table};
 use crate::scenario::{Aside, Document};
 use crate::search::{self, SearchReport};
 use crate::summary::RunReport;
-use crate::words::{self, Table};
-use crate::{efficiency, spent, tables};
+use crate::words::Table;
+use crate::{efficiency_tables, run_tables, spent, tables};
 use std::fmt::Write;
 
 /// The whole page.
@@ -24,7 +22,7 @@ pub fn page(document: &Document) -> String {
     let mut html = String::new();
     if runs.len() > 1 {
         html.push_str("<section>\n<h1>Runs</h1>\n");
-        table(&mut html, &words::runs(runs));
+        table(&mut html, &run_tables::runs(runs));
         compared(&mut html, document);
         html.push_str("</section>\n");
     }
@@ -34,19 +32,7 @@ pub fn page(document: &Document) -> String {
         let _ = writeln!(html, "<li>{}</li>", escape(sentence));
     }
     html.push_str("</ul></section>\n");
-    self::document(&title, "", &html)
-}
-
-/// A page around its content; `style` is what it needs beyond that of all pages.
-pub(crate) fn document(title: &str, style: &str, content: &str) -> String {
-    format!(
-        "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n<meta name=\"viewport\" \
-         content=\"width=device-width, initial-scale=1\">\n<title>{} – Tulpar</title>\n<style>\n{}{style}</style>\n\
-         </head>\n<body>\n{}<main>\n{content}</main>\n</body>\n</html>\n",
-        escape(title),
-        style::STYLE,
-        textures::definitions()
-    )
+    crate::markup::document(&title, "", &html)
 }
 
 /// Scenarios beside each other: the bars of the study, and their tables.
@@ -111,10 +97,10 @@ fn section(html: &mut String, run: &RunReport) {
         html,
         "<section>\n<h1>{} <span class=\"state\">{}</span></h1>",
         escape(&run.facts.run),
-        escape(&words::state(run))
+        escape(&run_tables::state(run))
     );
     html.push_str("<dl>\n");
-    for (name, value) in words::facts(run).iter().filter(|(name, _)| *name != "state") {
+    for (name, value) in run_tables::facts(run).iter().filter(|(name, _)| *name != "state") {
         let _ = writeln!(html, "<div><dt>{name}</dt><dd>{}</dd></div>", escape(value));
     }
     html.push_str("</dl>\n<h2>Occupation over time</h2>\n");
@@ -130,10 +116,10 @@ fn section(html: &mut String, run: &RunReport) {
         html.push_str("<h3>The longest</h3>\n");
         table(html, &tables::longest(run, MOST_TRANSFERS));
     }
-    if let Some(efficiency) = efficiency::table(run) {
+    if let Some(efficiency) = efficiency_tables::table(run) {
         html.push_str("<h2>Asked for and used</h2>\n");
         long_table(html, efficiency);
-        let _ = writeln!(html, "<p class=\"notes\">{}</p>", escape(efficiency::RULE));
+        let _ = writeln!(html, "<p class=\"notes\">{}</p>", escape(efficiency_tables::RULE));
     }
     if let Some(traced) = tasks::table(&run.facts.io) {
         let _ = writeln!(html, "<h2>{}</h2>", tasks::TITLE);
@@ -148,15 +134,15 @@ fn section(html: &mut String, run: &RunReport) {
         }
     }
     html.push_str("<h2>Predicted, simulated, measured</h2>\n");
-    table(html, &words::side_by_side(run));
-    if let Some(modes) = words::modes(run) {
+    table(html, &run_tables::side_by_side(run));
+    if let Some(modes) = run_tables::modes(run) {
         html.push_str("<h2>Modes</h2>\n");
         table(html, &modes);
     }
     html.push_str("<h2>Task sets</h2>\n");
-    long_table(html, words::sets(&run.sets));
+    long_table(html, run_tables::sets(&run.sets));
     html.push_str("<p class=\"notes\">");
-    html.push_str(&words::notes(run).iter().map(|note| escape(note)).collect::<Vec<_>>().join(" "));
+    html.push_str(&run_tables::notes(run).iter().map(|note| escape(note)).collect::<Vec<_>>().join(" "));
     html.push_str("</p>\n</section>\n");
 }
 
@@ -187,15 +173,6 @@ fn long_table(html: &mut String, mut long: Table) {
     }
 }
 
-/// `shape` is what the chart draws: bars or bands.
-pub(crate) fn legend<'n>(html: &mut String, shape: &str, names: impl Iterator<Item = &'n str>) {
-    html.push_str("<ul class=\"legend\">\n");
-    for (kind, name) in names.enumerate() {
-        let _ = writeln!(html, "<li>{}{}</li>", textures::swatch(shape, kind), escape(name));
-    }
-    html.push_str("</ul>\n");
-}
-
 fn occupation(html: &mut String, run: &RunReport) {
     let occupation = &run.occupation;
     let columns = &occupation.columns;
@@ -222,39 +199,4 @@ fn occupation(html: &mut String, run: &RunReport) {
             let _ = writeln!(html, "<p class=\"notes\">No task held any of the {} GPUs.</p>", occupation.gpus);
         }
     }
-}
-
-pub(crate) fn table(html: &mut String, table: &Table) {
-    let class = |column: usize| if table.numeric[column] { " class=\"n\"" } else { "" };
-    let narrow = if table.header.len() == 2 { " class=\"narrow\"" } else { "" };
-    let _ = write!(html, "<div class=\"wide\"><table{narrow}>\n<thead><tr>");
-    for (column, cell) in table.header.iter().enumerate() {
-        let _ = write!(html, "<th{}>{}</th>", class(column), escape(cell));
-    }
-    html.push_str("</tr></thead>\n<tbody>\n");
-    for row in &table.rows {
-        html.push_str("<tr>");
-        for (column, cell) in row.iter().enumerate() {
-            let tag = if column == 0 { "th" } else { "td" };
-            let _ = write!(html, "<{tag}{}>{}</{tag}>", class(column), escape(cell));
-        }
-        html.push_str("</tr>\n");
-    }
-    html.push_str("</tbody></table></div>\n");
-}
-
-/// Text that has no meaning in HTML, neither between tags nor inside quotes.
-pub(crate) fn escape(text: &str) -> String {
-    let mut escaped = String::with_capacity(text.len());
-    for letter in text.chars() {
-        match letter {
-            '&' => escaped.push_str("&amp;"),
-            '<' => escaped.push_str("&lt;"),
-            '>' => escaped.push_str("&gt;"),
-            '"' => escaped.push_str("&quot;"),
-            '\'' => escaped.push_str("&#39;"),
-            letter => escaped.push(letter),
-        }
-    }
-    escaped
 }

@@ -2,8 +2,8 @@
 //!
 //! One for each class of colour, drawn in tenths of a unit, as charts are. Colours stay with the style sheet.
 
-use crate::frame::class;
 use crate::kinds::MOST_KINDS;
+use crate::kinds::class;
 use std::fmt::Write;
 
 /// Lines over the colour: nothing, two slants, both axes, crosses, dots, and wider ones of these.
