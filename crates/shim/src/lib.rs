@@ -11,6 +11,7 @@ mod moment;
 mod process;
 mod program;
 mod recording;
+mod records;
 #[path = "../library/rules.rs"]
 mod rules;
 mod run;

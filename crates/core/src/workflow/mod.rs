@@ -13,6 +13,7 @@ mod model_settings;
 mod outputs;
 pub mod paths;
 pub mod planned;
+mod quoting;
 mod read;
 pub(crate) mod reader;
 pub(crate) mod request;

@@ -4,9 +4,16 @@
 //! This reads just enough of the POSIX grammar to know which; where it cannot be sure, it refuses rather
 //! than guess. It knows nothing of templates beyond being fed literals and values in turn.
 
+use super::quoting::{escape, is_plain, quote_bare};
 use super::template::Values;
 use super::unsafe_place::UnsafePlace;
-use std::fmt::Write as _;
+
+/// Programs that read a line of shell after `-c`.
+const SHELLS: &[&str] = &["ash", "bash", "dash", "ksh", "mksh", "sh", "zsh"];
+/// Words after `-o`.
+const OPTIONS: &[&str] = &["errexit", "nounset", "pipefail", "xtrace"];
+/// More of a word is not looked at.
+const LONGEST_WORD: usize = 40;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Context {
@@ -565,42 +572,5 @@ impl Line {
             }
             write(value, &mut self.out);
         }
-    }
-}
-
-fn escape(value: &str, special: &str, out: &mut String) {
-    for letter in value.chars() {
-        if special.contains(letter) {
-            out.push('\\');
-        }
-        out.push(letter);
-    }
-}
-
-/// Programs that read a line of shell after `-c`.
-const SHELLS: &[&str] = &["ash", "bash", "dash", "ksh", "mksh", "sh", "zsh"];
-/// Words after `-o`.
-const OPTIONS: &[&str] = &["errexit", "nounset", "pipefail", "xtrace"];
-/// More of a word is not looked at.
-const LONGEST_WORD: usize = 40;
-
-/// Every shell reads it as it stands.
-fn is_plain(value: &str) -> bool {
-    value.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_./:@%+,=-".contains(&byte))
-}
-
-/// Words that mean something to the shell where a command may begin.
-const RESERVED: &[&str] = &[
-    "case", "do", "done", "elif", "else", "esac", "fi", "for", "function", "if", "in", "select", "then", "time",
-    "until", "while",
-];
-
-/// A value as one bare word; without quotes where it needs none.
-fn quote_bare(value: &str, out: &mut String) {
-    let harmless = |byte: u8| byte.is_ascii_alphanumeric() || b"_./:@%+,-".contains(&byte);
-    if !value.is_empty() && value.bytes().all(harmless) && !RESERVED.contains(&value) {
-        out.push_str(value);
-    } else {
-        let _ = write!(out, "'{}'", value.replace('\'', "'\\''"));
     }
 }
