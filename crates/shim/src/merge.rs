@@ -10,7 +10,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use tulpar_trace::darshan::write::{Region, Writer};
-use tulpar_trace::darshan::{Job, Module, Mount, Record, Segment};
+use tulpar_trace::darshan::{Job, Module, Mount, Segment};
 
 use crate::Error;
 use crate::layout::{FILES, SEGMENTS, entry, header};

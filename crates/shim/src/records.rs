@@ -1,5 +1,7 @@
 //! From the counters of one process about one file to a record of a Darshan log.
 
+use std::collections::BTreeMap;
+
 use tulpar_trace::darshan::counters::{posix, stdio};
 use tulpar_trace::darshan::{Module, Record};
 
