@@ -4,7 +4,6 @@
 //! engine.
 
 pub mod dagman;
-pub mod dax3;
 pub mod export;
 pub mod htcondor;
 pub mod pegasus;

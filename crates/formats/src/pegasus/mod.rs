@@ -7,6 +7,7 @@
 mod catalogues;
 mod codes;
 pub(crate) mod convert;
+pub mod dax3;
 mod decoder;
 mod edges;
 mod expand;
@@ -29,7 +30,6 @@ pub use properties::{CatalogueFiles, Properties};
 pub use replicas::{FileFacts, PhysicalFile, Replicas};
 pub use world::catalogue;
 
-use crate::dax3;
 use decoder::Decoder;
 use std::borrow::Cow;
 use std::collections::BTreeMap;

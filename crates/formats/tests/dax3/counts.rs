@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use tulpar_formats::dax3;
+use tulpar_formats::pegasus::dax3;
 
 fn found(folder: &Path) -> Vec<PathBuf> {
     let mut all = Vec::new();

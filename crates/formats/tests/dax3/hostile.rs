@@ -2,8 +2,8 @@
 
 use super::{dax, said};
 use proptest::prelude::*;
-use tulpar_formats::dax3;
 use tulpar_formats::pegasus::convert;
+use tulpar_formats::pegasus::dax3;
 
 const GOOD: &str = include_str!("../../testdata/dax3/diamond/diamond.dax");
 

@@ -6,8 +6,8 @@ mod hostile;
 mod small;
 
 use tulpar_core::diagnostic::Diagnostic;
-use tulpar_formats::dax3;
 use tulpar_formats::pegasus::Model;
+use tulpar_formats::pegasus::dax3;
 
 fn said(findings: &[Diagnostic]) -> Vec<String> {
     findings.iter().map(|finding| format!("{} {}", finding.code, finding.message)).collect()

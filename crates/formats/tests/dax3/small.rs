@@ -2,7 +2,7 @@
 
 use super::{dax, good, said};
 use tulpar_core::diagnostic::line_column;
-use tulpar_formats::dax3;
+use tulpar_formats::pegasus::dax3;
 use tulpar_formats::pegasus::{JobKind, Link, Namespace};
 
 #[test]

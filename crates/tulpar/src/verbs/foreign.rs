@@ -4,7 +4,8 @@ use super::pegasus::{self, Converted};
 use crate::failure::Failure;
 use std::path::{Path, PathBuf};
 use tulpar_formats::dagman::{Found, Surroundings};
-use tulpar_formats::{dagman, dax3, wfformat};
+use tulpar_formats::pegasus::dax3;
+use tulpar_formats::{dagman, wfformat};
 
 /// Submit descriptions and lists are small; what is larger is no such thing.
 const LARGEST_TEXT: u64 = 256 << 20;
