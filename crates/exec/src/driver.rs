@@ -5,7 +5,7 @@
 
 use crate::cache::{Cache, object_path};
 use crate::environments::Watch;
-use crate::executor::{Executor, Observation};
+use crate::executor::{Executor, FromExecutor};
 use crate::folder::{Project, RunFolder};
 use crate::journal::{Journal, JournalError};
 use crate::local::now;
@@ -52,7 +52,7 @@ pub struct Driver<'a> {
     pub engine: Engine,
     pub journal: Journal,
     pub executor: Box<dyn Executor>,
-    pub observations: Receiver<Observation>,
+    pub from_executor: Receiver<FromExecutor>,
     /// What the user wants of the run, for example by Ctrl-C.
     pub stops: Receiver<Stopping>,
     pub cache: Cache,
@@ -256,16 +256,16 @@ impl Driver<'_> {
         let looking = self.environments.rest().map_or_else(never, after);
         loop {
             select! {
-                recv(self.observations) -> observation => match observation {
-                    Ok(Observation::Started(attempt)) => {
+                recv(self.from_executor) -> message => match message {
+                    Ok(FromExecutor::Input(start @ Input::Started { .. })) => {
                         if inputs.is_empty() {
                             long_enough = after(STARTS_WAIT);
                         }
-                        inputs.push(Input::Started { attempt });
+                        inputs.push(start);
                         continue;
                     }
-                    Ok(Observation::Warning(words)) => self.observer.warned(words),
-                    Ok(observation) => inputs.extend(input(observation)),
+                    Ok(FromExecutor::Warning(words)) => self.observer.warned(words),
+                    Ok(FromExecutor::Input(input)) => inputs.push(input),
                     Err(_) => return Err(DriveError::ExecutorGone),
                 },
                 recv(self.stops) -> stop => match stop {
@@ -284,9 +284,9 @@ impl Driver<'_> {
 
     fn drain(&mut self, inputs: &mut Vec<Input>) {
         while inputs.len() < MOST_INPUTS {
-            match self.observations.recv_timeout(Duration::ZERO) {
-                Ok(Observation::Warning(words)) => self.observer.warned(words),
-                Ok(observation) => inputs.extend(input(observation)),
+            match self.from_executor.recv_timeout(Duration::ZERO) {
+                Ok(FromExecutor::Warning(words)) => self.observer.warned(words),
+                Ok(FromExecutor::Input(input)) => inputs.push(input),
                 Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => break,
             }
         }
@@ -341,18 +341,6 @@ pub fn path_of(project: &Project, file: &InputFile) -> PathBuf {
         // What is staged elsewhere is committed here too.
         Source::Path(_) | Source::Object | Source::Remote(_) | Source::Text(_) => object,
     }
-}
-
-fn input(observation: Observation) -> Option<Input> {
-    Some(match observation {
-        Observation::Started(attempt) => Input::Started { attempt },
-        Observation::Ended(attempt, report) => Input::Ended { attempt, report },
-        Observation::Held(attempt, reason) => Input::Held { attempt, reason },
-        Observation::Released(attempt) => Input::Released { attempt },
-        Observation::Said { attempt, step, value } => Input::Said { attempt, step, value },
-        Observation::Node { node, present } => Input::Node { node, present },
-        Observation::Warning(_) => return None,
-    })
 }
 
 /// Dies here, without any goodbye, when the tests ask for it: `TULPAR_CRASH=durable:17` is the

@@ -3,7 +3,6 @@
 use super::intake::{self, Conclusion, Dock, Landed};
 use super::lists;
 use super::state::{Greeting, State};
-use crate::executor::Observation;
 use crate::live::{LiveFile, take_said};
 use crate::remote::Remote;
 use crossbeam_channel::Sender;
@@ -14,6 +13,7 @@ use std::net::TcpStream;
 use std::path::PathBuf;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
+use tulpar_core::event::Input;
 use tulpar_core::ids::{AttemptId, Digest};
 use tulpar_core::job::{Ending, JobSpec};
 use tulpar_launch::Depot;
@@ -77,7 +77,7 @@ impl Desk {
     }
 
     pub(super) fn warn(&self, words: String) {
-        self.state().observe(Observation::Warning(words));
+        self.state().driver.warn(words);
     }
 
     /// Ends the thread that makes results durable when it is done.
@@ -94,14 +94,14 @@ impl Desk {
         for spec in batch {
             let attempt = spec.attempt;
             let Some(slot) = state.slot_for(&spec) else {
-                state.observe(Observation::Ended(attempt, super::state::ended(Ending::NodeLost)));
+                state.driver.input(Input::Ended { attempt, report: super::state::ended(Ending::NodeLost) });
                 continue;
             };
             let has = state.slots[slot].node.capacity.milli_cpus;
             if spec.milli_cpus > has {
                 let cores = |milli: u32| f64::from(milli) / 1000.0;
                 let problem = format!("it asks for {} cores, and pilots have {}", cores(spec.milli_cpus), cores(has));
-                state.observe(Observation::Ended(attempt, super::state::ended(Ending::Refused(problem))));
+                state.driver.input(Input::Ended { attempt, report: super::state::ended(Ending::Refused(problem)) });
                 continue;
             }
             state.place(slot, spec);
@@ -138,10 +138,10 @@ impl Desk {
             let checkpoint = match self.checkpoint(&spec, state) {
                 Ok(checkpoint) => checkpoint,
                 Err(error) => {
-                    state.observe(Observation::Warning(format!(
+                    state.driver.warn(format!(
                         "what earlier attempts of {} saved cannot be read, so it begins anew: {error}",
                         spec.name
-                    )));
+                    ));
                     Vec::new()
                 }
             };
@@ -240,13 +240,13 @@ impl Desk {
         self.send(&mut state, greeting.slot, &send);
         let declared = state.slots[greeting.slot].node.capacity.milli_cpus;
         if hello.milli_cpus < declared {
-            state.observe(Observation::Warning(format!(
+            state.driver.warn(format!(
                 "the pilot {} on {} has {} cores of the {} that were asked for",
                 hello.name,
                 hello.host,
                 f64::from(hello.milli_cpus) / 1000.0,
                 f64::from(declared) / 1000.0
-            )));
+            ));
         }
         drop(state);
         self.changed.notify_all();
@@ -292,7 +292,7 @@ impl Desk {
                         {
                             let state = self.state();
                             lines.retain(|line| state.slot_of(line.attempt()) == Some(greeting.slot));
-                            take_said(&mut lines, |said| state.observe(said));
+                            take_said(&mut lines, |said| state.driver.input(said));
                         }
                         self.live.append(&lines);
                     }
