@@ -10,7 +10,7 @@ use crossbeam_channel::Receiver;
 use std::time::{Duration, Instant};
 use tulpar_core::event::Input;
 use tulpar_core::ids::{AttemptId, JobId};
-use tulpar_core::job::{CommandLine, Ending, JobSpec};
+use tulpar_core::job::{CommandLine, Ending, JobSpec, Place};
 use tulpar_core::units::Bytes;
 use tulpar_core::workflow::Limits;
 use tulpar_exec::executor::{Executor, FromExecutor};
@@ -100,7 +100,7 @@ fn spec(attempt: AttemptId, line: &str, memory: Option<Bytes>) -> Box<JobSpec> {
         gpus: Vec::new(),
         cores: Vec::new(),
         node: "here".into(),
-        request: None,
+        place: Place::Owned,
         script: None,
         io: None,
         objectives: Vec::new(),

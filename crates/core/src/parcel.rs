@@ -9,7 +9,7 @@ use std::path::PathBuf;
 
 /// Of parcels: who packs and who unpacks must mean the same. A new number for every change that an older reader would
 /// not understand.
-pub const FORMAT: u32 = 2;
+pub const FORMAT: u32 = 3;
 /// The parcel in the folder of a job.
 pub const PARCEL: &str = "parcel.json";
 /// The folder that comes back. It is there from the start, since a site may want it at any moment.

@@ -1,4 +1,4 @@
-//! Two executors as one: what a queue is asked for goes there, all else runs here.
+//! Two executors as one: attempts that are queued go to the queue, all others run here.
 
 use crate::executor::{Executor, FromExecutor};
 use crossbeam_channel::{Receiver, Sender, unbounded};
@@ -32,7 +32,7 @@ fn forward(from: Receiver<FromExecutor>, to: Sender<FromExecutor>) {
 
 impl Executor for Both {
     fn submit(&mut self, batch: Vec<Box<JobSpec>>) {
-        let (queue, here): (Vec<_>, Vec<_>) = batch.into_iter().partition(|spec| spec.request.is_some());
+        let (queue, here): (Vec<_>, Vec<_>) = batch.into_iter().partition(|spec| spec.queued().is_some());
         for (executor, batch) in [(&mut self.queue, queue), (&mut self.here, here)] {
             if !batch.is_empty() {
                 executor.submit(batch);

@@ -26,7 +26,7 @@ pub use lines::Remembered;
 pub use objects::{CacheSize, object_path};
 
 use index::Index;
-use lines::Found;
+use lines::{Found, Writing};
 use objects::Check;
 use std::borrow::Cow;
 use std::io::{self, Write};
@@ -35,7 +35,7 @@ use std::path::{Path, PathBuf};
 use thiserror::Error;
 use tulpar_core::event::{Cached, Change, Key, KeyPart, Made, Reason};
 use tulpar_core::ids::Digest;
-use tulpar_core::job::{InputFile, OutputFile, Source, Told};
+use tulpar_core::job::{InputFile, OutputFile, Told};
 use tulpar_launch::mode_of_object;
 
 #[derive(Debug, Error)]
@@ -73,7 +73,10 @@ impl Cache {
     pub fn look(&mut self, name: &str, key: &Key) -> Cached {
         let digest = key.digest();
         match self.find(&digest) {
-            Some(found) => self.check(name, digest, found),
+            Some(found) => match self.check(name, digest, found) {
+                Some(Remembered { outputs, run, told, .. }) => Cached::Hit { outputs, run, told },
+                None => Cached::Miss(Reason::OutputsGone),
+            },
             None => self.made(name, key).unwrap_or_else(|| Cached::Miss(self.why(name, key))),
         }
     }
@@ -86,15 +89,13 @@ impl Cache {
         if self.index.refresh() { self.index.read(digest) } else { None }
     }
 
-    fn check(&mut self, name: &str, digest: Digest, found: Found) -> Cached {
-        let gone = Cached::Miss(Reason::OutputsGone);
+    /// The entry, if all of its objects are whole.
+    fn check(&mut self, name: &str, digest: Digest, found: Found) -> Option<Remembered> {
         if found.gone {
-            return gone;
+            return None;
         }
         // Until the use is written down, nobody may collect what was just seen.
-        let Ok(_held) = self.index.share() else {
-            return gone;
-        };
+        let _held = self.index.share().ok()?;
         let mut stamps = Vec::with_capacity(found.entry.outputs.len());
         let mut restamp = found.entry.name != name;
         for (output, stamp) in found.entry.outputs.iter().zip(&found.stamps) {
@@ -104,25 +105,19 @@ impl Cache {
                     restamp = true;
                     stamps.push(stamp);
                 }
-                Check::Gone => return gone,
+                Check::Gone => return None,
             }
         }
         if self.index.is_writable() {
             // Failing to write a use down costs at most an early collection.
             let _ = if restamp {
-                self.index.append_entry(digest, name, &found.entry.run, &found.entry.key, &found.entry.outputs, &stamps)
+                self.index.append_entry(&Writing { name, ..found.entry.writing(digest, &stamps) })
             } else {
                 Ok(())
             };
             let _ = self.index.append_use(digest, &self.run);
         }
-        let mut outputs = found.entry.outputs;
-        let numbers = outputs.iter().position(|output| output.output == NUMBERS).map(|at| outputs.remove(at));
-        let told = numbers.and_then(|file| {
-            let text = std::fs::read(object_path(&self.folder, &file.digest)).ok()?;
-            serde_json::from_slice(&text).ok()
-        });
-        Cached::Hit { outputs, run: found.entry.run, told }
+        Some(found.entry)
     }
 
     /// The files of an attempt that had this key except for its declared outputs.
@@ -131,24 +126,14 @@ impl Cache {
         self.index.last(&name)?;
         let digest = undeclared(key).digest();
         let found = self.index.read(&digest)?;
-        match self.check(&name, digest, found) {
-            Cached::Hit { outputs: files, run, told } => {
-                let attempt = files.first()?.output;
-                Some(Cached::Made { files, run, attempt, told })
-            }
-            _ => None,
-        }
+        let Remembered { outputs: files, run, told, incomplete, .. } = self.check(&name, digest, found)?;
+        if files.is_empty() { None } else { Some(Cached::Made { files, run, attempt: incomplete?, told }) }
     }
 
     /// Keeps what an attempt made that misses a declared output.
     pub fn keep_made(&mut self, made: &Made) -> Result<(), CacheError> {
-        // The attempt stands in the place of the declaration.
-        let files = made.files.iter().map(|file| OutputFile { output: made.attempt, ..file.clone() });
-        let (name, key, files) = (files_of(&made.name), undeclared(&made.key), files.collect::<Vec<_>>());
-        match &made.told {
-            Some(told) => self.remember_trial(&name, &key, &files, told),
-            None => self.remember(&name, &key, &files),
-        }
+        let (name, key) = (files_of(&made.name), undeclared(&made.key));
+        self.append(&name, &key, &made.files, made.told.as_deref(), Some(made.attempt))
     }
 
     fn why(&self, name: &str, key: &Key) -> Reason {
@@ -165,28 +150,30 @@ impl Cache {
         }
     }
 
-    /// Keeps the outputs of a job under its key. The objects must be there.
-    pub fn remember(&mut self, name: &str, key: &Key, outputs: &[OutputFile]) -> Result<(), CacheError> {
-        let _held = self.index.share()?;
-        let stamps = self.stamps(outputs)?;
-        self.index.append_entry(key.digest(), name, &self.run, key, outputs, &stamps)
-    }
-
-    /// Keeps the outputs of a trial under its key, and the numbers that it said as one more file.
-    pub fn remember_trial(
+    /// Keeps the outputs of a job under its key, and the numbers that it said, as a trial of a search. The objects must be there.
+    pub fn remember(
         &mut self,
         name: &str,
         key: &Key,
         outputs: &[OutputFile],
-        told: &Told,
+        told: Option<&Told>,
     ) -> Result<(), CacheError> {
-        let text = serde_json::to_vec(told).expect("numbers are plain data");
-        let (size, digest) = (text.len() as u64, Digest::of(&text));
-        let file = InputFile { path: NUMBERS_PATH.into(), source: Source::Object, size, digest };
-        self.keep(&file, &text)?;
-        let numbers = OutputFile { output: NUMBERS, path: file.path, size, digest, executable: false };
-        let outputs: Vec<OutputFile> = outputs.iter().cloned().chain([numbers]).collect();
-        self.remember(name, key, &outputs)
+        self.append(name, key, outputs, told, None)
+    }
+
+    fn append(
+        &mut self,
+        name: &str,
+        key: &Key,
+        outputs: &[OutputFile],
+        told: Option<&Told>,
+        incomplete: Option<u32>,
+    ) -> Result<(), CacheError> {
+        let _held = self.index.share()?;
+        let stamps = self.stamps(outputs)?;
+        let (digest, run) = (key.digest(), self.run.as_str());
+        let entry = Writing { digest, name, run, key, outputs, stamps: &stamps, told, incomplete, gone: false };
+        self.index.append_entry(&entry)
     }
 
     /// Keeps the outputs of a job without a key (`cache: off`) as long as this run is kept.
@@ -249,10 +236,6 @@ impl Cache {
         collect::collect(folder, quota, keep, dry)
     }
 }
-
-/// No output that a task declares has this position.
-const NUMBERS: u32 = u32::MAX;
-const NUMBERS_PATH: &str = "numbers.json";
 
 /// A file that no task made, with its content.
 pub struct PinnedFile {

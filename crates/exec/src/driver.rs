@@ -207,16 +207,16 @@ impl Driver<'_> {
     /// Remembers a job's results for later runs and shows them. Both may be done again without harm.
     fn publish(&mut self, publication: Publication) {
         let remembered = match &publication.key {
-            Some(key) => match &publication.told {
-                Some(told) => self.cache.remember_trial(&publication.name, key, &publication.outputs, told),
-                None => self.cache.remember(&publication.name, key, &publication.outputs),
-            },
+            Some(key) => {
+                let told = publication.told.as_deref();
+                self.cache.remember(&publication.name, key, &publication.outputs, told)
+            }
             None if publication.reused || publication.outputs.is_empty() => Ok(()),
             None => self.cache.hold(&publication.outputs),
         };
         let members = publication.members.iter().map(|member| {
             let known = matches!(self.cache.look(&member.name, &member.key), Cached::Hit { .. });
-            if known { Ok(()) } else { self.cache.remember(&member.name, &member.key, &member.outputs) }
+            if known { Ok(()) } else { self.cache.remember(&member.name, &member.key, &member.outputs, None) }
         });
         let remembered = members.fold(remembered, |before, this| before.and(this));
         if let Err(error) = remembered {

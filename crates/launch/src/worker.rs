@@ -246,7 +246,7 @@ fn run(parcel: &Parcel, folder: &Path, folders: &Folders, out: &Path, stop: Stop
 /// The site has chosen the devices, and says which by the variable that CUDA reads.
 fn with_devices(parcel: &Parcel) -> tulpar_core::job::JobSpec {
     let mut spec = parcel.spec.clone();
-    let asked = spec.request.as_ref().is_some_and(|request| request.gpus > 0);
+    let asked = spec.queued().is_some_and(|request| request.gpus > 0);
     if asked && let Ok(devices) = std::env::var("CUDA_VISIBLE_DEVICES") {
         spec.gpus = devices.split(',').map(|device| device.trim().to_owned()).filter(|id| !id.is_empty()).collect();
         number_devices(&mut spec, listed_devices);
@@ -259,11 +259,11 @@ fn with_devices(parcel: &Parcel) -> tulpar_core::job::JobSpec {
 
 /// Where Slurm gave several nodes it also starts a process on each, and needs its own variables for that.
 fn on_all_nodes(spec: &mut tulpar_core::job::JobSpec) -> Vec<String> {
-    let Some(request) = spec.request.as_ref().filter(|request| request.nodes > 1) else { return Vec::new() };
+    let Some(request) = spec.queued().filter(|request| request.nodes > 1).cloned() else { return Vec::new() };
     if spec.script.is_some() || std::env::var_os("SLURM_JOB_ID").is_none() {
         return Vec::new();
     }
-    let words = tulpar_core::gang::gang(request);
+    let words = tulpar_core::gang::gang(&request);
     let of_slurm =
         std::env::vars_os().filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)));
     let mut told: Vec<(String, String)> = of_slurm.filter(|(name, _)| name.starts_with("SLURM")).collect();

@@ -209,7 +209,7 @@ impl Work {
         let mut groups: BTreeMap<Shape, Vec<(AttemptId, Sending, u64)>> = BTreeMap::new();
         for spec in batch {
             let attempt = spec.attempt;
-            if spec.request.as_ref().is_some_and(|request| request.nodes > 1) {
+            if spec.queued().is_some_and(|request| request.nodes > 1) {
                 self.end(
                     attempt,
                     Ending::Refused("it asks for several nodes, and a job of HTCondor has one".to_owned()),
@@ -246,7 +246,7 @@ impl Work {
     fn shape(&self, mut spec: JobSpec) -> (Shape, JobSpec) {
         let grace = spec.limits.grace.unwrap_or(USUAL_GRACE);
         let every = spec.checkpoint.as_ref().and_then(|checkpoint| checkpoint.every);
-        let request = spec.request.as_deref().cloned().unwrap_or_default().of_one_part(every, Some(grace));
+        let request = spec.queued().cloned().unwrap_or_default().of_one_part(every, Some(grace));
         if let Some(checkpoint) = spec.checkpoint.as_mut().filter(|_| every.is_none()) {
             checkpoint.every = self.options.queue.last_save(&request, grace);
         }

@@ -26,8 +26,8 @@ const LOOK: Duration = Duration::from_millis(100);
 /// At the end, for jobs that were cancelled to be gone.
 const CLOSING: Duration = Duration::from_secs(120);
 pub(crate) fn request_of(spec: &JobSpec) -> Request {
-    let request = match &spec.request {
-        Some(request) => (**request).clone(),
+    let request = match spec.queued() {
+        Some(request) => request.clone(),
         None => Request { milli_cpus: spec.milli_cpus, memory: spec.limits.memory, ..Request::default() },
     };
     let every = spec.checkpoint.as_ref().and_then(|checkpoint| checkpoint.every);

@@ -77,7 +77,7 @@ pub(crate) fn spec(job: u32, line: &str) -> Box<JobSpec> {
         gpus: Vec::new(),
         cores: Vec::new(),
         node: "here".into(),
-        request: Some(Box::default()),
+        place: tulpar_core::job::Place::Queued(Box::default()),
         script: None,
         objectives: Vec::new(),
     })

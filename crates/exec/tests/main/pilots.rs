@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 use tulpar_core::event::Input;
 use tulpar_core::ids::{AttemptId, Digest, JobId, NodeId};
-use tulpar_core::job::{CommandLine, Ending, InputFile, InputFiles, JobSpec, OutputSpec, Report, Source};
+use tulpar_core::job::{CommandLine, Ending, InputFile, InputFiles, JobSpec, OutputSpec, Place, Report, Source};
 use tulpar_core::resources::Capacity;
 use tulpar_core::units::Bytes;
 use tulpar_core::workflow::{Limits, OutputKind};
@@ -206,7 +206,7 @@ fn spec(job: u32, pilot: u32, line: &str) -> Box<JobSpec> {
         gpus: Vec::new(),
         cores: Vec::new(),
         node: format!("pilot-{pilot}"),
-        request: None,
+        place: Place::Owned,
         script: None,
         objectives: Vec::new(),
     })

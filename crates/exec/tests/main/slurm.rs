@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use tulpar_core::event::Input;
 use tulpar_core::ids::{AttemptId, Digest, JobId};
-use tulpar_core::job::{Ending, JobSpec, OutputSpec, Report};
+use tulpar_core::job::{Ending, JobSpec, OutputSpec, Place, Report};
 use tulpar_core::resources::Request;
 use tulpar_core::site::{Queue, System};
 use tulpar_core::workflow::{Best, Checkpoint, OutputKind};
@@ -50,7 +50,7 @@ fn attempt(job: u32) -> AttemptId {
 
 fn asking(job: u32, line: &str, request: Request) -> Box<JobSpec> {
     let mut spec = spec(job, line);
-    spec.request = Some(Box::new(request));
+    spec.place = Place::Queued(Box::new(request));
     spec
 }
 

@@ -9,7 +9,7 @@ use std::process::Command;
 use std::time::Duration;
 use tulpar_core::event::Input;
 use tulpar_core::ids::{AttemptId, JobId, NodeId};
-use tulpar_core::job::{Ending, JobSpec, Report, Usage};
+use tulpar_core::job::{Ending, JobSpec, Place, Report, Usage};
 use tulpar_core::parcel;
 use tulpar_core::resources::{Capacity, Gpu, Request};
 use tulpar_core::site::{Queue, System};
@@ -354,7 +354,7 @@ fn a_task_on_several_nodes_is_not_run_on_one() {
     let Some(stage) = stage("a_task_on_several_nodes_is_not_run_on_one", &commands) else { return };
     let (mut executor, observations) = stage.condor();
     let mut gang: Box<JobSpec> = spec(1, "true");
-    gang.request = Some(Box::new(Request { nodes: 2, ..Request::default() }));
+    gang.place = Place::Queued(Box::new(Request { nodes: 2, ..Request::default() }));
     executor.submit(vec![gang]);
     let heard = hear(&observations, 1);
     assert!(matches!(report_of(&heard, 1).ending, Ending::Refused(why) if why.contains("several nodes")), "{heard:?}");
