@@ -19,24 +19,20 @@
 mod collect;
 mod index;
 mod lines;
-mod objects;
 
 pub use collect::{Collected, Keep};
 pub use lines::Remembered;
-pub use objects::{CacheSize, object_path};
 
 use index::Index;
 use lines::{Found, Writing};
-use objects::Check;
 use std::borrow::Cow;
-use std::io::{self, Write};
-use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
+use std::io;
 use std::path::{Path, PathBuf};
 use thiserror::Error;
 use tulpar_core::event::{Cached, Change, Key, KeyPart, Made, Reason};
 use tulpar_core::ids::Digest;
 use tulpar_core::job::{InputFile, OutputFile, Told};
-use tulpar_launch::mode_of_object;
+use tulpar_launch::objects::{self, Check, Object, WalkError};
 
 #[derive(Debug, Error)]
 pub enum CacheError {
@@ -48,6 +44,12 @@ pub enum CacheError {
     ObjectMissing { path: String, digest: Digest },
     #[error("this cache was opened to read only")]
     ReadOnly,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct CacheSize {
+    pub objects: u64,
+    pub bytes: u64,
 }
 
 #[derive(Debug)]
@@ -96,10 +98,11 @@ impl Cache {
         }
         // Until the use is written down, nobody may collect what was just seen.
         let _held = self.index.share().ok()?;
+        let store = objects_of(&self.folder);
         let mut stamps = Vec::with_capacity(found.entry.outputs.len());
         let mut restamp = found.entry.name != name;
         for (output, stamp) in found.entry.outputs.iter().zip(&found.stamps) {
-            match objects::check(&self.folder, output, *stamp, self.index.is_writable()) {
+            match objects::check(&store, output, *stamp, self.index.is_writable()) {
                 Check::Whole => stamps.push(*stamp),
                 Check::Touched(stamp) => {
                     restamp = true;
@@ -191,21 +194,25 @@ impl Cache {
 
     /// Keeps files that no task made as long as this run is kept.
     pub fn pin(&mut self, files: impl IntoIterator<Item = PinnedFile>) -> Result<(), CacheError> {
+        let store = objects_of(&self.folder);
         let mut kept = Vec::new();
         for file in files {
-            let path = object_path(&self.folder, &file.digest);
-            write_object(&path, &file).map_err(|cause| CacheError::Io { doing: "write", path, cause })?;
-            let PinnedFile { path, digest, bytes, executable, private: _ } = file;
+            let PinnedFile { path, digest, bytes, executable, private } = file;
+            objects::put(&store, &digest, &bytes, executable, private).map_err(|cause| {
+                let path = objects::path(&store, &digest);
+                CacheError::Io { doing: "write", path, cause }
+            })?;
             kept.push(OutputFile { output: 0, path, size: bytes.len() as u64, digest, executable });
         }
         if kept.is_empty() { Ok(()) } else { self.hold(&kept) }
     }
 
     fn stamps(&self, outputs: &[OutputFile]) -> Result<Vec<i64>, CacheError> {
+        let store = objects_of(&self.folder);
         outputs
             .iter()
             .map(|output| {
-                objects::stamp(&self.folder, output)
+                objects::stamp(&store, output)
                     .ok_or_else(|| CacheError::ObjectMissing { path: output.path.clone(), digest: output.digest })
             })
             .collect()
@@ -227,7 +234,12 @@ impl Cache {
 
     /// Objects and bytes in a cache. Walks all objects.
     pub fn size(folder: &Path) -> Result<CacheSize, CacheError> {
-        objects::size(folder)
+        let mut size = CacheSize::default();
+        walk(folder, |object| {
+            size.objects += 1;
+            size.bytes += object.size;
+        })?;
+        Ok(size)
     }
 
     /// Removes what no entry refers to, then the entries that were not used for the longest time, until
@@ -247,26 +259,18 @@ pub struct PinnedFile {
     pub private: bool,
 }
 
-/// An object that is there stays; only the right to execute it, and its privacy, may be new. Written beside, so that nobody sees half of it.
-fn write_object(path: &Path, file: &PinnedFile) -> std::io::Result<()> {
-    use std::fs::{self, File, Permissions};
-    match fs::metadata(path) {
-        Ok(there) if there.len() == file.bytes.len() as u64 => {
-            let before = there.permissions().mode() & 0o777;
-            let (executable, private) = (before & 0o111 != 0, before & 0o077 == 0);
-            let mode = mode_of_object(executable || file.executable, private || file.private);
-            return if mode == before { Ok(()) } else { fs::set_permissions(path, Permissions::from_mode(mode)) };
-        }
-        _ => {}
-    }
-    let folder = path.parent().unwrap_or(path);
-    fs::create_dir_all(folder)?;
-    let fresh = folder.join(format!(".{}-{}", std::process::id(), file.digest));
-    let _ = fs::remove_file(&fresh);
-    let mut open = File::options().write(true).create_new(true).mode(0o600).open(&fresh)?;
-    open.write_all(&file.bytes)?;
-    open.set_permissions(Permissions::from_mode(mode_of_object(file.executable, file.private)))?;
-    fs::rename(&fresh, path)
+fn objects_of(cache: &Path) -> PathBuf {
+    cache.join("objects")
+}
+
+/// Where the content of a digest lies below `.tulpar/cache`.
+pub fn object_path(cache: &Path, digest: &Digest) -> PathBuf {
+    objects::path(&objects_of(cache), digest)
+}
+
+fn walk(cache: &Path, each: impl FnMut(Object)) -> Result<(), CacheError> {
+    let failed = |WalkError { path, cause }| CacheError::Io { doing: "list", path, cause };
+    objects::walk(&objects_of(cache), each).map_err(failed)
 }
 
 /// The name of an entry that holds what an attempt of a task made.

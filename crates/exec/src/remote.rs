@@ -4,17 +4,17 @@
 //! It knows nothing of how parcels travel. Everything may be done again after a crash.
 
 use crate::cache::object_path;
-use crate::data::measure::hash_file;
 use crate::folder::{Project, RunFolder};
 use crate::images::Images;
 use std::collections::BTreeMap;
-use std::fs::{self, File, Permissions};
+use std::fs::{self, File};
 use std::io::{self, Write};
 use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use tulpar_core::ids::{AttemptId, Digest};
 use tulpar_core::job::{InputFile, InputFiles, IoRecord, JobSpec, OutputFile, Record, Report, Source};
 use tulpar_core::parcel::{self, Packed, PackedInputs, Parcel, SharedFolders};
+use tulpar_launch::objects::{self, Objects};
 
 /// More files than this travel as one: a list in a job's description is read by every daemon that meets the job.
 const MOST_FILES: usize = 32;
@@ -156,7 +156,7 @@ impl Remote {
         if *source == Source::Object || path.starts_with(self.project.cache()) {
             return Ok(path);
         }
-        let link = self.folder().join("inputs").join(&digest.hex()[..2]).join(parcel::file_name(digest));
+        let link = objects::path(&self.folder().join("inputs"), digest);
         match std::os::unix::fs::symlink(&path, &link) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
                 fs::create_dir_all(link.parent().expect("two levels"))?;
@@ -270,28 +270,20 @@ impl Remote {
         parcel_in(&self.attempt_folder(attempt)).is_some_and(asks)
     }
 
-    /// Moves outputs into the store of objects, each proven to be what the report says.
+    /// Moves outputs into the store of objects, each proven to be what the report says. A harvest that a crash cut short has
+    /// moved some already.
     fn store(&self, outputs: &[OutputFile], from: &Path) -> Result<(), HarvestError> {
-        for output in outputs {
-            let to = object_path(&self.project.cache(), &output.digest);
-            if fs::metadata(&to).is_ok_and(|there| there.len() == output.size) {
-                continue;
+        let objects = Objects::open(&self.project.objects(), true)?;
+        let proven = outputs.iter().map(|output| {
+            let came = from.join(output.digest.hex());
+            match objects::is_output(&came, output) {
+                Ok(true) => Ok((output.clone(), Some(came))),
+                _ if objects.has(output) => Ok((output.clone(), None)),
+                _ => Err(HarvestError::Damaged { path: output.path.clone() }),
             }
-            let damaged = || HarvestError::Damaged { path: output.path.clone() };
-            let from = from.join(output.digest.hex());
-            let mut file = File::open(&from).map_err(|_| damaged())?;
-            if hash_file(&mut file)? != (output.digest, output.size) {
-                return Err(damaged());
-            }
-            let mode = if output.executable { 0o555 } else { 0o444 };
-            file.set_permissions(Permissions::from_mode(mode))?;
-            file.sync_all()?;
-            let parent = to.parent().expect("two levels");
-            fs::create_dir_all(parent)?;
-            fs::rename(&from, &to)?;
-            File::open(parent)?.sync_all()?;
-        }
-        Ok(())
+        });
+        let stored = objects.import(vec![proven.collect::<Result<_, _>>()?]);
+        stored.into_iter().collect::<Result<(), _>>().map_err(|error| HarvestError::Store(error.error))
     }
 
     fn keep_streams(&self, attempt: AttemptId, out: &Path) -> io::Result<()> {

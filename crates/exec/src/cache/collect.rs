@@ -6,12 +6,13 @@
 use super::CacheError;
 use super::index::{failed, is_live, lock_alone, now, replace, segments};
 use super::lines::{self, Found, Line, Writing, named};
-use super::objects::{Object, object_path, walk};
+use super::{object_path, walk};
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
 use tulpar_core::ids::Digest;
+use tulpar_launch::objects::Object;
 
 /// Between an object's commit and the entry that names it a moment passes; while any run is alive,
 /// objects younger than this are left alone.

@@ -1,6 +1,6 @@
 //! What all threads of the driver's side share, and what each of their calls does.
 
-use super::intake::{self, Conclusion, Dock, Landed};
+use super::intake::{Conclusion, Dock, Landed};
 use super::lists;
 use super::state::{Greeting, State};
 use crate::live::{LiveFile, take_said};
@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 use tulpar_core::event::Input;
 use tulpar_core::ids::{AttemptId, Digest};
 use tulpar_core::job::{Ending, JobSpec};
-use tulpar_launch::Depot;
+use tulpar_launch::objects::Objects;
 use tulpar_launch::pilot::channel::{self, ChannelError, Key, Receiver};
 use tulpar_launch::pilot::files_below;
 use tulpar_launch::pilot::message::{Hello, Message, PROTOCOL, Saved, Work};
@@ -34,7 +34,7 @@ pub(super) struct Desk {
     pub(super) driver: u64,
     pub(super) lease: Duration,
     pub(super) beat: Duration,
-    pub(super) depot: Depot,
+    pub(super) objects: Objects,
     state: Mutex<State>,
     /// Told when pilots come or go, and when the run ends.
     pub(super) changed: Condvar,
@@ -58,7 +58,7 @@ impl Desk {
             driver: u64::from_le_bytes(random),
             lease,
             beat,
-            depot: Depot::open(&remote.project().objects())?,
+            objects: Objects::open(&remote.project().objects(), true)?,
             state: Mutex::new(state),
             changed: Condvar::new(),
             records: Mutex::new(File::options().append(true).create(true).open(remote.run().records())?),
@@ -73,7 +73,7 @@ impl Desk {
     }
 
     pub(super) fn object(&self, digest: &Digest) -> PathBuf {
-        intake::object(&self.remote.project().cache(), digest)
+        self.objects.path(digest)
     }
 
     pub(super) fn warn(&self, words: String) {

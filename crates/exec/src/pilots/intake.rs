@@ -5,7 +5,6 @@
 
 use super::desk::Desk;
 use super::state::ended;
-use crate::cache::object_path;
 use crossbeam_channel::Receiver;
 use std::collections::{HashMap, HashSet};
 use std::fs;
@@ -229,13 +228,7 @@ impl Landed {
 
     fn outputs(&self) -> Vec<(OutputFile, Option<PathBuf>)> {
         let outputs = self.ended.report.outputs.iter();
-        // The same content may be output twice; one file is enough.
-        let mut given = HashSet::new();
-        let with_file = outputs.map(|output| {
-            let file = self.files.get(&output.digest).filter(|_| given.insert(output.digest));
-            (output.clone(), file.cloned())
-        });
-        with_file.collect()
+        outputs.map(|output| (output.clone(), self.files.get(&output.digest).cloned())).collect()
     }
 
     pub(super) fn conclude(self, stored: Result<(), String>) -> Conclusion {
@@ -261,16 +254,11 @@ pub(super) fn run(desk: &Desk, landed: &Receiver<Landed>) {
             None => landed.outputs(),
             Some(_) => Vec::new(),
         });
-        let stored = desk.depot.commit(outputs.collect());
+        let stored = desk.objects.import(outputs.collect());
         let concluded = batch.into_iter().zip(stored).map(|(landed, stored)| {
-            let stored = landed.problem.clone().map_or(stored, Err);
+            let stored = landed.problem.clone().map_or(stored.map_err(|error| error.to_string()), Err);
             landed.conclude(stored)
         });
         desk.conclude(concluded.collect());
     }
-}
-
-/// Where an object lies in a store.
-pub(super) fn object(cache: &Path, digest: &Digest) -> PathBuf {
-    object_path(cache, digest)
 }
