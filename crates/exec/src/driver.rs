@@ -3,7 +3,8 @@
 //! It decides nothing and never waits for a site: executors answer through a channel. Crash-safety is the
 //! order of three lines in [`Driver::turn`].
 
-use crate::cache::{Cache, object_path};
+use crate::bundle;
+use crate::cache::Cache;
 use crate::environments::Watch;
 use crate::executor::{Executor, FromExecutor};
 use crate::folder::{Project, RunFolder};
@@ -332,15 +333,13 @@ pub fn read_fields(project: &Project, queries: &[FieldQuery]) -> BTreeMap<(Strin
     fields
 }
 
-/// Where the content of an input lies.
+/// Where the content of an input lies. What is staged elsewhere is committed here too.
 pub fn path_of(project: &Project, file: &InputFile) -> PathBuf {
-    let object = object_path(&project.cache(), &file.digest);
-    match &file.source {
-        // The copy that was kept when the run was planned.
-        Source::Path(path) if !object.exists() => project.root().join(path),
-        // What is staged elsewhere is committed here too.
-        Source::Path(_) | Source::Object | Source::Remote(_) | Source::Text(_) => object,
-    }
+    let original = match &file.source {
+        Source::Path(path) => Some(project.root().join(path)),
+        Source::Object | Source::Remote(_) | Source::Text(_) => None,
+    };
+    bundle::content(project, &file.digest, original.as_deref())
 }
 
 /// Dies here, without any goodbye, when the tests ask for it: `TULPAR_CRASH=durable:17` is the

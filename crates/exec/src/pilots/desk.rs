@@ -3,12 +3,13 @@
 use super::intake::{Conclusion, Dock, Landed};
 use super::lists;
 use super::state::{Greeting, State};
+use crate::bundle;
 use crate::live::{LiveFile, take_said};
 use crate::remote::Remote;
 use crossbeam_channel::Sender;
 use std::collections::BTreeMap;
 use std::fs::File;
-use std::io::{self, Write};
+use std::io;
 use std::net::TcpStream;
 use std::path::PathBuf;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -38,7 +39,6 @@ pub(super) struct Desk {
     state: Mutex<State>,
     /// Told when pilots come or go, and when the run ends.
     pub(super) changed: Condvar,
-    records: Mutex<File>,
     live: LiveFile,
     landings: Mutex<Option<Sender<Landed>>>,
 }
@@ -61,7 +61,6 @@ impl Desk {
             objects: Objects::open(&remote.project().objects(), true)?,
             state: Mutex::new(state),
             changed: Condvar::new(),
-            records: Mutex::new(File::options().append(true).create(true).open(remote.run().records())?),
             live: LiveFile::at(remote.run().samples()),
             landings: Mutex::new(Some(landings)),
             remote,
@@ -175,8 +174,7 @@ impl Desk {
     pub(super) fn conclude(&self, concluded: Vec<Conclusion>) {
         let mut records = Vec::new();
         concluded.iter().for_each(|conclusion| records.extend_from_slice(&conclusion.record));
-        // Records are measurements: what recovery needs is in the journal.
-        let _ = self.records.lock().unwrap_or_else(PoisonError::into_inner).write_all(&records);
+        let _ = bundle::keep_records(self.remote.run(), &records);
         let mut state = self.state();
         let mut kept: BTreeMap<usize, Vec<AttemptId>> = BTreeMap::new();
         for Conclusion { attempt, report, .. } in concluded {
@@ -368,8 +366,8 @@ impl Desk {
     fn provide(&self, digests: &[Digest], outbox: &Outbox) {
         let state = self.state();
         for digest in digests {
-            let path = state.sources.get(digest).cloned().unwrap_or_else(|| self.object(digest));
-            outbox.push_file(*digest, path);
+            let original = state.sources.get(digest).map(PathBuf::as_path);
+            outbox.push_file(*digest, bundle::content(self.remote.project(), digest, original));
         }
     }
 }
