@@ -8,11 +8,12 @@
 
 use crossbeam_channel::Receiver;
 use std::time::{Duration, Instant};
+use tulpar_core::event::Input;
 use tulpar_core::ids::{AttemptId, JobId};
-use tulpar_core::job::{CommandLine, Ending, JobSpec};
+use tulpar_core::job::{CommandLine, Ending, JobSpec, Place};
 use tulpar_core::units::Bytes;
 use tulpar_core::workflow::Limits;
-use tulpar_exec::executor::{Executor, Observation};
+use tulpar_exec::executor::{Executor, FromExecutor};
 use tulpar_exec::folder::Project;
 use tulpar_exec::local::{Local, folders};
 
@@ -48,7 +49,7 @@ fn share(line: &str, memory: Option<Bytes>, every: Duration, seconds: u64) -> (f
     let (mut local, observations) = Local::start(folders(&project, &run), options).expect("a launcher");
     let attempts: Vec<AttemptId> = (0..TASKS).map(|job| AttemptId { job: JobId(job), n: 1 }).collect();
     local.submit(attempts.iter().map(|attempt| spec(*attempt, line, memory)).collect());
-    wait(&observations, |observation| matches!(observation, Observation::Started(_)));
+    wait(&observations, |observation| matches!(observation, FromExecutor::Input(Input::Started { .. })));
     // The first looks, of which there are more while tasks are new, are not what lasts.
     std::thread::sleep(Duration::from_secs(2));
     let length = || std::fs::metadata(run.samples()).map_or(0, |about| about.len());
@@ -58,12 +59,12 @@ fn share(line: &str, memory: Option<Bytes>, every: Duration, seconds: u64) -> (f
     let share = (cpu_time() - cpu).as_secs_f64() / took;
     let bytes = (length() - bytes) as f64 / took;
     local.cancel(&attempts, &Ending::Cancelled);
-    wait(&observations, |observation| matches!(observation, Observation::Ended(..)));
+    wait(&observations, |observation| matches!(observation, FromExecutor::Input(Input::Ended { .. })));
     Box::new(local).shutdown();
     (share, bytes)
 }
 
-fn wait(observations: &Receiver<Observation>, wanted: impl Fn(&Observation) -> bool) {
+fn wait(observations: &Receiver<FromExecutor>, wanted: impl Fn(&FromExecutor) -> bool) {
     let mut left = TASKS;
     while left > 0 {
         let observation = observations.recv_timeout(Duration::from_secs(60)).expect("tasks start and end");
@@ -99,7 +100,7 @@ fn spec(attempt: AttemptId, line: &str, memory: Option<Bytes>) -> Box<JobSpec> {
         gpus: Vec::new(),
         cores: Vec::new(),
         node: "here".into(),
-        request: None,
+        place: Place::Owned,
         script: None,
         io: None,
         objectives: Vec::new(),

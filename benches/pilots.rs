@@ -23,7 +23,7 @@ use tulpar_core::workflow;
 use tulpar_exec::cache::Cache;
 use tulpar_exec::driver::{Driver, Observer};
 use tulpar_exec::environments::Watch;
-use tulpar_exec::executor::{Executor, Observation};
+use tulpar_exec::executor::{Executor, FromExecutor};
 use tulpar_exec::folder::{Project, RunFolder};
 use tulpar_exec::journal::Journal;
 use tulpar_exec::local::{self, Local};
@@ -93,7 +93,7 @@ fn program() -> PathBuf {
     path
 }
 
-type Started = (Box<dyn Executor>, Receiver<Observation>);
+type Started = (Box<dyn Executor>, Receiver<FromExecutor>);
 
 /// Everything, from starting the executor to its end.
 fn run(tasks: u64, kind: NodeKind, start: impl Fn(&Project, &RunFolder, &[Node]) -> Started) -> Measured {
@@ -124,7 +124,7 @@ fn run(tasks: u64, kind: NodeKind, start: impl Fn(&Project, &RunFolder, &[Node])
         engine,
         journal: Journal::create(&run.journal()).expect("a journal"),
         executor,
-        observations,
+        from_executor: observations,
         stops: never(),
         cache: Cache::open(&project.cache(), &run.name).expect("a cache"),
         publisher: Publisher::start(&project.results(), &project.cache(), &project.shown(), &run.name)

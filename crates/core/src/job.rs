@@ -49,15 +49,41 @@ pub struct JobSpec {
     pub cores: Vec<u16>,
     /// Name of the node that the scheduler chose, or of the queue.
     pub node: String,
-    /// What a queue is asked for; absent where the scheduler packs nodes itself.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub request: Option<Box<Request>>,
+    #[serde(default, skip_serializing_if = "Place::is_owned")]
+    pub place: Place,
     /// More than one command: files to be pulled and pushed, several tasks, or work on files alone.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub script: Option<Box<Script>>,
     /// The numbers that it must say, as a trial of a search; intermediate ones are of the first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub objectives: Vec<String>,
+}
+
+impl JobSpec {
+    /// What the queue is asked for, where the attempt goes to one.
+    pub fn queued(&self) -> Option<&Request> {
+        match &self.place {
+            Place::Owned => None,
+            Place::Queued(request) => Some(request),
+        }
+    }
+}
+
+/// Who finds the node of an attempt.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Place {
+    /// The scheduler, which packs the nodes itself.
+    #[default]
+    Owned,
+    /// The queue of the site, which is asked for this.
+    Queued(Box<Request>),
+}
+
+impl Place {
+    fn is_owned(&self) -> bool {
+        *self == Place::Owned
+    }
 }
 
 /// What a job does beside, or instead of, running its command.

@@ -9,7 +9,7 @@ use std::path::PathBuf;
 
 /// Of parcels: who packs and who unpacks must mean the same. A new number for every change that an older reader would
 /// not understand.
-pub const FORMAT: u32 = 2;
+pub const FORMAT: u32 = 3;
 /// The parcel in the folder of a job.
 pub const PARCEL: &str = "parcel.json";
 /// The folder that comes back. It is there from the start, since a site may want it at any moment.
@@ -43,8 +43,7 @@ pub struct Parcel {
     pub run: String,
     /// Its inputs are objects, or are pulled by the job itself.
     pub spec: JobSpec,
-    /// Its inputs stand in [`INPUTS`], not here, and came as one file; else they lie beside the parcel, named as [`file_name`]
-    /// says.
+    /// Its inputs stand in [`INPUTS`], not here, and came as one file; else they lie beside the parcel, each named by its digest.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub packed: bool,
     /// The folders of the run, where the worker sees them.
@@ -76,11 +75,6 @@ pub struct SharedFolders {
     pub attempts: PathBuf,
     pub objects: PathBuf,
     pub checkpoints: PathBuf,
-}
-
-/// What a file is called beside the parcel: as in the store of objects, without the folder.
-pub fn file_name(digest: &Digest) -> String {
-    digest.hex()[2..].to_owned()
 }
 
 /// What the program on workers says of itself.

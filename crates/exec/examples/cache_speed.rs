@@ -27,7 +27,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         missed += started.elapsed();
         assert!(matches!(found, Cached::Miss(_)));
         let started = Instant::now();
-        cache.remember(&name, &key, std::slice::from_ref(output))?;
+        cache.remember(&name, &key, std::slice::from_ref(output), None)?;
         remembered += started.elapsed();
     }
     print("miss, nothing there", missed);

@@ -1,6 +1,6 @@
-//! Two executors as one: what a queue is asked for goes there, all else runs here.
+//! Two executors as one: attempts that are queued go to the queue, all others run here.
 
-use crate::executor::{Executor, Observation};
+use crate::executor::{Executor, FromExecutor};
 use crossbeam_channel::{Receiver, Sender, unbounded};
 use std::collections::BTreeSet;
 use tulpar_core::ids::AttemptId;
@@ -13,26 +13,26 @@ pub struct Both {
     queued: BTreeSet<AttemptId>,
 }
 
-type Started = (Box<dyn Executor>, Receiver<Observation>);
+type Started = (Box<dyn Executor>, Receiver<FromExecutor>);
 
 impl Both {
     /// `queued` are the attempts that an earlier driver handed to the queue.
-    pub fn new(here: Started, queue: Started, queued: BTreeSet<AttemptId>) -> (Self, Receiver<Observation>) {
-        let (observations, observed) = unbounded();
-        forward(here.1, observations.clone());
-        forward(queue.1, observations);
-        (Self { here: here.0, queue: queue.0, queued }, observed)
+    pub fn new(here: Started, queue: Started, queued: BTreeSet<AttemptId>) -> (Self, Receiver<FromExecutor>) {
+        let (to_driver, from_executors) = unbounded();
+        forward(here.1, to_driver.clone());
+        forward(queue.1, to_driver);
+        (Self { here: here.0, queue: queue.0, queued }, from_executors)
     }
 }
 
 /// Ends with the executor, which drops its side.
-fn forward(from: Receiver<Observation>, to: Sender<Observation>) {
-    std::thread::spawn(move || from.iter().all(|observation| to.send(observation).is_ok()));
+fn forward(from: Receiver<FromExecutor>, to: Sender<FromExecutor>) {
+    std::thread::spawn(move || from.iter().all(|message| to.send(message).is_ok()));
 }
 
 impl Executor for Both {
     fn submit(&mut self, batch: Vec<Box<JobSpec>>) {
-        let (queue, here): (Vec<_>, Vec<_>) = batch.into_iter().partition(|spec| spec.request.is_some());
+        let (queue, here): (Vec<_>, Vec<_>) = batch.into_iter().partition(|spec| spec.queued().is_some());
         for (executor, batch) in [(&mut self.queue, queue), (&mut self.here, here)] {
             if !batch.is_empty() {
                 executor.submit(batch);

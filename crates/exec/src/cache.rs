@@ -19,24 +19,20 @@
 mod collect;
 mod index;
 mod lines;
-mod objects;
 
 pub use collect::{Collected, Keep};
 pub use lines::Remembered;
-pub use objects::{CacheSize, object_path};
 
 use index::Index;
-use lines::Found;
-use objects::Check;
+use lines::{Found, Writing};
 use std::borrow::Cow;
-use std::io::{self, Write};
-use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
+use std::io;
 use std::path::{Path, PathBuf};
 use thiserror::Error;
 use tulpar_core::event::{Cached, Change, Key, KeyPart, Made, Reason};
 use tulpar_core::ids::Digest;
-use tulpar_core::job::{InputFile, OutputFile, Source, Told};
-use tulpar_launch::mode_of_object;
+use tulpar_core::job::{InputFile, OutputFile, Told};
+use tulpar_launch::objects::{self, Check, Object, WalkError};
 
 #[derive(Debug, Error)]
 pub enum CacheError {
@@ -48,6 +44,12 @@ pub enum CacheError {
     ObjectMissing { path: String, digest: Digest },
     #[error("this cache was opened to read only")]
     ReadOnly,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct CacheSize {
+    pub objects: u64,
+    pub bytes: u64,
 }
 
 #[derive(Debug)]
@@ -73,7 +75,10 @@ impl Cache {
     pub fn look(&mut self, name: &str, key: &Key) -> Cached {
         let digest = key.digest();
         match self.find(&digest) {
-            Some(found) => self.check(name, digest, found),
+            Some(found) => match self.check(name, digest, found) {
+                Some(Remembered { outputs, run, told, .. }) => Cached::Hit { outputs, run, told },
+                None => Cached::Miss(Reason::OutputsGone),
+            },
             None => self.made(name, key).unwrap_or_else(|| Cached::Miss(self.why(name, key))),
         }
     }
@@ -86,43 +91,36 @@ impl Cache {
         if self.index.refresh() { self.index.read(digest) } else { None }
     }
 
-    fn check(&mut self, name: &str, digest: Digest, found: Found) -> Cached {
-        let gone = Cached::Miss(Reason::OutputsGone);
+    /// The entry, if all of its objects are whole.
+    fn check(&mut self, name: &str, digest: Digest, found: Found) -> Option<Remembered> {
         if found.gone {
-            return gone;
+            return None;
         }
         // Until the use is written down, nobody may collect what was just seen.
-        let Ok(_held) = self.index.share() else {
-            return gone;
-        };
+        let _held = self.index.share().ok()?;
+        let store = objects_of(&self.folder);
         let mut stamps = Vec::with_capacity(found.entry.outputs.len());
         let mut restamp = found.entry.name != name;
         for (output, stamp) in found.entry.outputs.iter().zip(&found.stamps) {
-            match objects::check(&self.folder, output, *stamp, self.index.is_writable()) {
+            match objects::check(&store, output, *stamp, self.index.is_writable()) {
                 Check::Whole => stamps.push(*stamp),
                 Check::Touched(stamp) => {
                     restamp = true;
                     stamps.push(stamp);
                 }
-                Check::Gone => return gone,
+                Check::Gone => return None,
             }
         }
         if self.index.is_writable() {
             // Failing to write a use down costs at most an early collection.
             let _ = if restamp {
-                self.index.append_entry(digest, name, &found.entry.run, &found.entry.key, &found.entry.outputs, &stamps)
+                self.index.append_entry(&Writing { name, ..found.entry.writing(digest, &stamps) })
             } else {
                 Ok(())
             };
             let _ = self.index.append_use(digest, &self.run);
         }
-        let mut outputs = found.entry.outputs;
-        let numbers = outputs.iter().position(|output| output.output == NUMBERS).map(|at| outputs.remove(at));
-        let told = numbers.and_then(|file| {
-            let text = std::fs::read(object_path(&self.folder, &file.digest)).ok()?;
-            serde_json::from_slice(&text).ok()
-        });
-        Cached::Hit { outputs, run: found.entry.run, told }
+        Some(found.entry)
     }
 
     /// The files of an attempt that had this key except for its declared outputs.
@@ -131,24 +129,14 @@ impl Cache {
         self.index.last(&name)?;
         let digest = undeclared(key).digest();
         let found = self.index.read(&digest)?;
-        match self.check(&name, digest, found) {
-            Cached::Hit { outputs: files, run, told } => {
-                let attempt = files.first()?.output;
-                Some(Cached::Made { files, run, attempt, told })
-            }
-            _ => None,
-        }
+        let Remembered { outputs: files, run, told, incomplete, .. } = self.check(&name, digest, found)?;
+        if files.is_empty() { None } else { Some(Cached::Made { files, run, attempt: incomplete?, told }) }
     }
 
     /// Keeps what an attempt made that misses a declared output.
     pub fn keep_made(&mut self, made: &Made) -> Result<(), CacheError> {
-        // The attempt stands in the place of the declaration.
-        let files = made.files.iter().map(|file| OutputFile { output: made.attempt, ..file.clone() });
-        let (name, key, files) = (files_of(&made.name), undeclared(&made.key), files.collect::<Vec<_>>());
-        match &made.told {
-            Some(told) => self.remember_trial(&name, &key, &files, told),
-            None => self.remember(&name, &key, &files),
-        }
+        let (name, key) = (files_of(&made.name), undeclared(&made.key));
+        self.append(&name, &key, &made.files, made.told.as_deref(), Some(made.attempt))
     }
 
     fn why(&self, name: &str, key: &Key) -> Reason {
@@ -165,28 +153,30 @@ impl Cache {
         }
     }
 
-    /// Keeps the outputs of a job under its key. The objects must be there.
-    pub fn remember(&mut self, name: &str, key: &Key, outputs: &[OutputFile]) -> Result<(), CacheError> {
-        let _held = self.index.share()?;
-        let stamps = self.stamps(outputs)?;
-        self.index.append_entry(key.digest(), name, &self.run, key, outputs, &stamps)
-    }
-
-    /// Keeps the outputs of a trial under its key, and the numbers that it said as one more file.
-    pub fn remember_trial(
+    /// Keeps the outputs of a job under its key, and the numbers that it said, as a trial of a search. The objects must be there.
+    pub fn remember(
         &mut self,
         name: &str,
         key: &Key,
         outputs: &[OutputFile],
-        told: &Told,
+        told: Option<&Told>,
     ) -> Result<(), CacheError> {
-        let text = serde_json::to_vec(told).expect("numbers are plain data");
-        let (size, digest) = (text.len() as u64, Digest::of(&text));
-        let file = InputFile { path: NUMBERS_PATH.into(), source: Source::Object, size, digest };
-        self.keep(&file, &text)?;
-        let numbers = OutputFile { output: NUMBERS, path: file.path, size, digest, executable: false };
-        let outputs: Vec<OutputFile> = outputs.iter().cloned().chain([numbers]).collect();
-        self.remember(name, key, &outputs)
+        self.append(name, key, outputs, told, None)
+    }
+
+    fn append(
+        &mut self,
+        name: &str,
+        key: &Key,
+        outputs: &[OutputFile],
+        told: Option<&Told>,
+        incomplete: Option<u32>,
+    ) -> Result<(), CacheError> {
+        let _held = self.index.share()?;
+        let stamps = self.stamps(outputs)?;
+        let (digest, run) = (key.digest(), self.run.as_str());
+        let entry = Writing { digest, name, run, key, outputs, stamps: &stamps, told, incomplete, gone: false };
+        self.index.append_entry(&entry)
     }
 
     /// Keeps the outputs of a job without a key (`cache: off`) as long as this run is kept.
@@ -204,21 +194,25 @@ impl Cache {
 
     /// Keeps files that no task made as long as this run is kept.
     pub fn pin(&mut self, files: impl IntoIterator<Item = PinnedFile>) -> Result<(), CacheError> {
+        let store = objects_of(&self.folder);
         let mut kept = Vec::new();
         for file in files {
-            let path = object_path(&self.folder, &file.digest);
-            write_object(&path, &file).map_err(|cause| CacheError::Io { doing: "write", path, cause })?;
-            let PinnedFile { path, digest, bytes, executable, private: _ } = file;
+            let PinnedFile { path, digest, bytes, executable, private } = file;
+            objects::put(&store, &digest, &bytes, executable, private).map_err(|cause| {
+                let path = objects::path(&store, &digest);
+                CacheError::Io { doing: "write", path, cause }
+            })?;
             kept.push(OutputFile { output: 0, path, size: bytes.len() as u64, digest, executable });
         }
         if kept.is_empty() { Ok(()) } else { self.hold(&kept) }
     }
 
     fn stamps(&self, outputs: &[OutputFile]) -> Result<Vec<i64>, CacheError> {
+        let store = objects_of(&self.folder);
         outputs
             .iter()
             .map(|output| {
-                objects::stamp(&self.folder, output)
+                objects::stamp(&store, output)
                     .ok_or_else(|| CacheError::ObjectMissing { path: output.path.clone(), digest: output.digest })
             })
             .collect()
@@ -240,7 +234,12 @@ impl Cache {
 
     /// Objects and bytes in a cache. Walks all objects.
     pub fn size(folder: &Path) -> Result<CacheSize, CacheError> {
-        objects::size(folder)
+        let mut size = CacheSize::default();
+        walk(folder, |object| {
+            size.objects += 1;
+            size.bytes += object.size;
+        })?;
+        Ok(size)
     }
 
     /// Removes what no entry refers to, then the entries that were not used for the longest time, until
@@ -249,10 +248,6 @@ impl Cache {
         collect::collect(folder, quota, keep, dry)
     }
 }
-
-/// No output that a task declares has this position.
-const NUMBERS: u32 = u32::MAX;
-const NUMBERS_PATH: &str = "numbers.json";
 
 /// A file that no task made, with its content.
 pub struct PinnedFile {
@@ -264,26 +259,18 @@ pub struct PinnedFile {
     pub private: bool,
 }
 
-/// An object that is there stays; only the right to execute it, and its privacy, may be new. Written beside, so that nobody sees half of it.
-fn write_object(path: &Path, file: &PinnedFile) -> std::io::Result<()> {
-    use std::fs::{self, File, Permissions};
-    match fs::metadata(path) {
-        Ok(there) if there.len() == file.bytes.len() as u64 => {
-            let before = there.permissions().mode() & 0o777;
-            let (executable, private) = (before & 0o111 != 0, before & 0o077 == 0);
-            let mode = mode_of_object(executable || file.executable, private || file.private);
-            return if mode == before { Ok(()) } else { fs::set_permissions(path, Permissions::from_mode(mode)) };
-        }
-        _ => {}
-    }
-    let folder = path.parent().unwrap_or(path);
-    fs::create_dir_all(folder)?;
-    let fresh = folder.join(format!(".{}-{}", std::process::id(), file.digest));
-    let _ = fs::remove_file(&fresh);
-    let mut open = File::options().write(true).create_new(true).mode(0o600).open(&fresh)?;
-    open.write_all(&file.bytes)?;
-    open.set_permissions(Permissions::from_mode(mode_of_object(file.executable, file.private)))?;
-    fs::rename(&fresh, path)
+fn objects_of(cache: &Path) -> PathBuf {
+    cache.join("objects")
+}
+
+/// Where the content of a digest lies below `.tulpar/cache`.
+pub fn object_path(cache: &Path, digest: &Digest) -> PathBuf {
+    objects::path(&objects_of(cache), digest)
+}
+
+fn walk(cache: &Path, each: impl FnMut(Object)) -> Result<(), CacheError> {
+    let failed = |WalkError { path, cause }| CacheError::Io { doing: "list", path, cause };
+    objects::walk(&objects_of(cache), each).map_err(failed)
 }
 
 /// The name of an entry that holds what an attempt of a task made.

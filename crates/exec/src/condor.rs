@@ -14,7 +14,7 @@ pub use describe::{Paths, Shape, describe};
 pub use supply::CondorSupply;
 pub use tools::{CondorError, any_machine, pool};
 
-use crate::executor::{Executor, Observation};
+use crate::executor::{Executor, FromExecutor, ToDriver};
 use crate::remote::{Files, Remote};
 use crossbeam_channel::{Receiver, Sender, unbounded};
 use std::path::PathBuf;
@@ -46,16 +46,16 @@ pub struct Condor {
 
 impl Condor {
     /// Looks whether HTCondor is here at all, and starts following the run's log.
-    pub fn start(remote: Remote, options: Options) -> Result<(Self, Receiver<Observation>), CondorError> {
+    pub fn start(remote: Remote, options: Options) -> Result<(Self, Receiver<FromExecutor>), CondorError> {
         tools::is_here()?;
-        let (observations, observed) = unbounded();
+        let (driver, from_executor) = ToDriver::new();
         let (commands, received) = unbounded();
-        let work = work::Work::new(remote, options, observations)?;
+        let work = work::Work::new(remote, options, driver)?;
         let thread = std::thread::Builder::new()
             .name("condor".into())
             .spawn(move || work.run(&received))
             .map_err(|source| CondorError::Folder { path: PathBuf::from("thread"), source })?;
-        Ok((Self { commands: Some(commands), thread: Some(thread) }, observed))
+        Ok((Self { commands: Some(commands), thread: Some(thread) }, from_executor))
     }
 
     fn tell(&self, command: Command) {

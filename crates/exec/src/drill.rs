@@ -1,9 +1,10 @@
 //! Evicts attempts on purpose, as a site would, to see whether they come to the same end.
 
-use crate::executor::{Executor, Observation};
+use crate::executor::{Executor, FromExecutor};
 use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, unbounded};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
+use tulpar_core::event::Input;
 use tulpar_core::ids::{AttemptId, JobId};
 use tulpar_core::job::{Ending, JobSpec};
 
@@ -25,15 +26,15 @@ impl Drill {
     /// What the executor says goes through. Evictions are counted when the attempt has really left its place.
     pub fn new(
         executor: Box<dyn Executor>,
-        observations: Receiver<Observation>,
+        from_executor: Receiver<FromExecutor>,
         evictions: Evictions,
         made: Arc<Mutex<u32>>,
-    ) -> (Self, Receiver<Observation>) {
+    ) -> (Self, Receiver<FromExecutor>) {
         let executor: Shared = Arc::new(Mutex::new(Some(executor)));
-        let (told, observed) = unbounded();
+        let (to_driver, drilled) = unbounded();
         let evicting = Arc::clone(&executor);
-        std::thread::spawn(move || watch(&evicting, &observations, &told, evictions, &made));
-        (Self { executor }, observed)
+        std::thread::spawn(move || watch(&evicting, &from_executor, &to_driver, evictions, &made));
+        (Self { executor }, drilled)
     }
 
     fn with(&self, act: impl FnOnce(&mut dyn Executor)) {
@@ -45,8 +46,8 @@ impl Drill {
 
 fn watch(
     executor: &Shared,
-    observations: &Receiver<Observation>,
-    told: &Sender<Observation>,
+    from_executor: &Receiver<FromExecutor>,
+    to_driver: &Sender<FromExecutor>,
     evictions: Evictions,
     made: &Mutex<u32>,
 ) {
@@ -55,26 +56,28 @@ fn watch(
     let mut left = evictions.times;
     loop {
         let wait = due.map_or(Duration::from_secs(3600), |(at, _)| at.saturating_duration_since(Instant::now()));
-        match observations.recv_timeout(wait) {
-            Ok(observation) => {
-                if let Some(attempt) = asked.filter(|attempt| concerns(&observation, *attempt)) {
-                    asked = None;
-                    if was_evicted(&observation, attempt) {
-                        *made.lock().unwrap_or_else(PoisonError::into_inner) += 1;
+        match from_executor.recv_timeout(wait) {
+            Ok(message) => {
+                if let FromExecutor::Input(input) = &message {
+                    if let Some(attempt) = asked.filter(|attempt| concerns(input, *attempt)) {
+                        asked = None;
+                        if was_evicted(input, attempt) {
+                            *made.lock().unwrap_or_else(PoisonError::into_inner) += 1;
+                        }
+                    }
+                    match input {
+                        Input::Started { attempt } if attempt.job == evictions.job && left > 0 => {
+                            due = Some((Instant::now() + evictions.after, *attempt));
+                        }
+                        Input::Ended { attempt, .. } | Input::Released { attempt }
+                            if due.is_some_and(|(_, waits)| waits == *attempt) =>
+                        {
+                            due = None;
+                        }
+                        _ => {}
                     }
                 }
-                match &observation {
-                    Observation::Started(attempt) if attempt.job == evictions.job && left > 0 => {
-                        due = Some((Instant::now() + evictions.after, *attempt));
-                    }
-                    Observation::Ended(attempt, _) | Observation::Released(attempt)
-                        if due.is_some_and(|(_, waits)| waits == *attempt) =>
-                    {
-                        due = None;
-                    }
-                    _ => {}
-                }
-                if told.send(observation).is_err() {
+                if to_driver.send(message).is_err() {
                     return;
                 }
             }
@@ -92,15 +95,15 @@ fn watch(
     }
 }
 
-fn concerns(observation: &Observation, attempt: AttemptId) -> bool {
-    matches!(observation, Observation::Released(of) | Observation::Ended(of, _) if *of == attempt)
+fn concerns(input: &Input, attempt: AttemptId) -> bool {
+    matches!(input, Input::Released { attempt: of } | Input::Ended { attempt: of, .. } if *of == attempt)
 }
 
 /// It waits in its queue again, or ended as one that was taken off its place; one that came to its own end was not.
-fn was_evicted(observation: &Observation, attempt: AttemptId) -> bool {
-    match observation {
-        Observation::Released(of) => *of == attempt,
-        Observation::Ended(of, report) => {
+fn was_evicted(input: &Input, attempt: AttemptId) -> bool {
+    match input {
+        Input::Released { attempt: of } => *of == attempt,
+        Input::Ended { attempt: of, report } => {
             *of == attempt && matches!(report.ending, Ending::Preempted | Ending::Checkpointed)
         }
         _ => false,
@@ -141,7 +144,7 @@ mod tests {
     const ATTEMPT: AttemptId = AttemptId { job: JobId(1), n: 1 };
 
     /// When it is told to evict somebody, this is what becomes of them.
-    struct Pretended(Sender<Observation>, Ending);
+    struct Pretended(Sender<FromExecutor>, Ending);
 
     impl Executor for Pretended {
         fn submit(&mut self, _: Vec<Box<JobSpec>>) {}
@@ -151,7 +154,7 @@ mod tests {
 
         fn evict(&mut self, attempts: &[AttemptId]) {
             let report = Report::unstarted(self.1.clone(), now());
-            self.0.send(Observation::Ended(attempts[0], Box::new(report))).unwrap();
+            self.0.send(FromExecutor::Input(Input::Ended { attempt: attempts[0], report: Box::new(report) })).unwrap();
         }
     }
 
@@ -162,8 +165,8 @@ mod tests {
         let evictions = Evictions { job: JobId(1), after: Duration::from_millis(1), times: 1 };
         let executor = Box::new(Pretended(say.clone(), ending));
         let (_drill, observed) = Drill::new(executor, said, evictions, Arc::clone(&made));
-        say.send(Observation::Started(ATTEMPT)).unwrap();
-        while !matches!(observed.recv().unwrap(), Observation::Ended(..)) {}
+        say.send(FromExecutor::Input(Input::Started { attempt: ATTEMPT })).unwrap();
+        while !matches!(observed.recv().unwrap(), FromExecutor::Input(Input::Ended { .. })) {}
         *made.lock().unwrap()
     }
 

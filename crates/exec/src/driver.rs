@@ -3,9 +3,10 @@
 //! It decides nothing and never waits for a site: executors answer through a channel. Crash-safety is the
 //! order of three lines in [`Driver::turn`].
 
-use crate::cache::{Cache, object_path};
+use crate::bundle;
+use crate::cache::Cache;
 use crate::environments::Watch;
-use crate::executor::{Executor, Observation};
+use crate::executor::{Executor, FromExecutor};
 use crate::folder::{Project, RunFolder};
 use crate::journal::{Journal, JournalError};
 use crate::local::now;
@@ -52,7 +53,7 @@ pub struct Driver<'a> {
     pub engine: Engine,
     pub journal: Journal,
     pub executor: Box<dyn Executor>,
-    pub observations: Receiver<Observation>,
+    pub from_executor: Receiver<FromExecutor>,
     /// What the user wants of the run, for example by Ctrl-C.
     pub stops: Receiver<Stopping>,
     pub cache: Cache,
@@ -207,16 +208,16 @@ impl Driver<'_> {
     /// Remembers a job's results for later runs and shows them. Both may be done again without harm.
     fn publish(&mut self, publication: Publication) {
         let remembered = match &publication.key {
-            Some(key) => match &publication.told {
-                Some(told) => self.cache.remember_trial(&publication.name, key, &publication.outputs, told),
-                None => self.cache.remember(&publication.name, key, &publication.outputs),
-            },
+            Some(key) => {
+                let told = publication.told.as_deref();
+                self.cache.remember(&publication.name, key, &publication.outputs, told)
+            }
             None if publication.reused || publication.outputs.is_empty() => Ok(()),
             None => self.cache.hold(&publication.outputs),
         };
         let members = publication.members.iter().map(|member| {
             let known = matches!(self.cache.look(&member.name, &member.key), Cached::Hit { .. });
-            if known { Ok(()) } else { self.cache.remember(&member.name, &member.key, &member.outputs) }
+            if known { Ok(()) } else { self.cache.remember(&member.name, &member.key, &member.outputs, None) }
         });
         let remembered = members.fold(remembered, |before, this| before.and(this));
         if let Err(error) = remembered {
@@ -256,16 +257,16 @@ impl Driver<'_> {
         let looking = self.environments.rest().map_or_else(never, after);
         loop {
             select! {
-                recv(self.observations) -> observation => match observation {
-                    Ok(Observation::Started(attempt)) => {
+                recv(self.from_executor) -> message => match message {
+                    Ok(FromExecutor::Input(start @ Input::Started { .. })) => {
                         if inputs.is_empty() {
                             long_enough = after(STARTS_WAIT);
                         }
-                        inputs.push(Input::Started { attempt });
+                        inputs.push(start);
                         continue;
                     }
-                    Ok(Observation::Warning(words)) => self.observer.warned(words),
-                    Ok(observation) => inputs.extend(input(observation)),
+                    Ok(FromExecutor::Warning(words)) => self.observer.warned(words),
+                    Ok(FromExecutor::Input(input)) => inputs.push(input),
                     Err(_) => return Err(DriveError::ExecutorGone),
                 },
                 recv(self.stops) -> stop => match stop {
@@ -284,9 +285,9 @@ impl Driver<'_> {
 
     fn drain(&mut self, inputs: &mut Vec<Input>) {
         while inputs.len() < MOST_INPUTS {
-            match self.observations.recv_timeout(Duration::ZERO) {
-                Ok(Observation::Warning(words)) => self.observer.warned(words),
-                Ok(observation) => inputs.extend(input(observation)),
+            match self.from_executor.recv_timeout(Duration::ZERO) {
+                Ok(FromExecutor::Warning(words)) => self.observer.warned(words),
+                Ok(FromExecutor::Input(input)) => inputs.push(input),
                 Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => break,
             }
         }
@@ -332,27 +333,13 @@ pub fn read_fields(project: &Project, queries: &[FieldQuery]) -> BTreeMap<(Strin
     fields
 }
 
-/// Where the content of an input lies.
+/// Where the content of an input lies. What is staged elsewhere is committed here too.
 pub fn path_of(project: &Project, file: &InputFile) -> PathBuf {
-    let object = object_path(&project.cache(), &file.digest);
-    match &file.source {
-        // The copy that was kept when the run was planned.
-        Source::Path(path) if !object.exists() => project.root().join(path),
-        // What is staged elsewhere is committed here too.
-        Source::Path(_) | Source::Object | Source::Remote(_) | Source::Text(_) => object,
-    }
-}
-
-fn input(observation: Observation) -> Option<Input> {
-    Some(match observation {
-        Observation::Started(attempt) => Input::Started { attempt },
-        Observation::Ended(attempt, report) => Input::Ended { attempt, report },
-        Observation::Held(attempt, reason) => Input::Held { attempt, reason },
-        Observation::Released(attempt) => Input::Released { attempt },
-        Observation::Said { attempt, step, value } => Input::Said { attempt, step, value },
-        Observation::Node { node, present } => Input::Node { node, present },
-        Observation::Warning(_) => return None,
-    })
+    let original = match &file.source {
+        Source::Path(path) => Some(project.root().join(path)),
+        Source::Object | Source::Remote(_) | Source::Text(_) => None,
+    };
+    bundle::content(project, &file.digest, original.as_deref())
 }
 
 /// Dies here, without any goodbye, when the tests ask for it: `TULPAR_CRASH=durable:17` is the

@@ -1,33 +1,39 @@
-//! What the driver asks of a place that runs attempts, and what such a place says back.
+//! What the driver asks of a place that runs attempts, and the channel on which such a place answers.
 //!
-//! Batches go in by calls that never wait; what happens comes back through one channel, late, repeated
-//! or not at all: lateness is part of the contract, and the engine takes what is stale for stale.
+//! Batches go in by calls that never wait. Facts come back as inputs of the engine, late, repeated or not at all: lateness is
+//! part of the contract, and the engine takes what is stale for stale. It knows no place and decides nothing.
 
-use tulpar_core::ids::{AttemptId, NodeId};
-use tulpar_core::job::{Ending, JobSpec, Report};
+use crossbeam_channel::{Receiver, Sender, unbounded};
+use tulpar_core::event::Input;
+use tulpar_core::ids::AttemptId;
+use tulpar_core::job::{Ending, JobSpec};
 
-/// What an executor says about an attempt.
+/// One message from an executor to the driver.
 #[derive(Clone, Debug)]
-pub enum Observation {
-    Started(AttemptId),
-    Ended(AttemptId, Box<Report>),
-    /// Stopped by the site until a person releases it, with the site's reason.
-    Held(AttemptId, String),
-    /// It waits in the site's queue again, released by a person or evicted.
-    Released(AttemptId),
-    /// A trial said a number on the way.
-    Said {
-        attempt: AttemptId,
-        step: u64,
-        value: f64,
-    },
-    /// A node that comes and goes is there, or no longer.
-    Node {
-        node: NodeId,
-        present: bool,
-    },
+pub enum FromExecutor {
+    Input(Input),
     /// Something worth saying that ends nothing.
     Warning(String),
+}
+
+/// The executor's end of the channel to the driver.
+#[derive(Clone, Debug)]
+pub(crate) struct ToDriver(Sender<FromExecutor>);
+
+impl ToDriver {
+    pub(crate) fn new() -> (Self, Receiver<FromExecutor>) {
+        let (to, from) = unbounded();
+        (Self(to), from)
+    }
+
+    pub(crate) fn input(&self, input: Input) {
+        // Nobody listens any more when the driver is gone.
+        let _ = self.0.send(FromExecutor::Input(input));
+    }
+
+    pub(crate) fn warn(&self, message: String) {
+        let _ = self.0.send(FromExecutor::Warning(message));
+    }
 }
 
 pub trait Executor: Send {

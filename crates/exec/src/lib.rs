@@ -3,6 +3,7 @@
 //! It decides nothing that the engine decides, and knows no SQL, no HTML and no terminal.
 
 pub mod both;
+mod bundle;
 pub mod cache;
 pub mod condor;
 pub mod data;

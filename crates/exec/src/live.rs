@@ -3,12 +3,12 @@
 //! A thread of its own writes, so that a slow disk keeps nobody from watching tasks; what comes meanwhile goes with one
 //! write. Nothing is synced, and what cannot be written is lost: all of it is in the records when the attempts have ended.
 
-use crate::executor::Observation;
 use crossbeam_channel::{Receiver, Sender, bounded};
 use std::fs::{self, File};
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
+use tulpar_core::event::Input;
 use tulpar_core::ids::AttemptId;
 use tulpar_core::live::{LiveLine, Seen};
 
@@ -71,10 +71,10 @@ fn write(path: &Path, received: &Receiver<Vec<u8>>) {
 }
 
 /// Takes out what trials said, which the engine shall hear of.
-pub(crate) fn take_said(lines: &mut Vec<LiveLine>, mut tell: impl FnMut(Observation)) {
+pub(crate) fn take_said(lines: &mut Vec<LiveLine>, mut tell: impl FnMut(Input)) {
     lines.retain(|line| {
         let Seen::Said { step, value } = line.seen else { return true };
-        tell(Observation::Said { attempt: line.attempt(), step, value });
+        tell(Input::Said { attempt: line.attempt(), step, value });
         false
     });
 }

@@ -1,10 +1,11 @@
 //! The executor for this machine: `launch` in-process, no second process a task.
 
-use crate::executor::{Executor, Observation};
+use crate::executor::{Executor, FromExecutor, ToDriver};
 use crate::live::{LiveFile, take_said};
-use crossbeam_channel::{Receiver, Sender, unbounded};
+use crossbeam_channel::Receiver;
 use std::io;
 use std::path::Path;
+use tulpar_core::event::Input;
 use tulpar_core::ids::AttemptId;
 use tulpar_core::job::{Ending, JobSpec, Report};
 use tulpar_core::units::Timestamp;
@@ -13,32 +14,30 @@ use tulpar_launch::{Folders, Launcher, Notice, Options};
 pub struct Local {
     launcher: Launcher,
     run: String,
-    observations: Sender<Observation>,
+    driver: ToDriver,
 }
 
 impl Local {
     /// Starts the launcher. What happens to attempts arrives at the receiver.
-    pub fn start(folders: Folders, mut options: Options) -> io::Result<(Self, Receiver<Observation>)> {
-        let (observations, observed) = unbounded();
+    pub fn start(folders: Folders, mut options: Options) -> io::Result<(Self, Receiver<FromExecutor>)> {
+        let (driver, from_executor) = ToDriver::new();
         if options.looks.is_none() {
             let live = LiveFile::at(folders.records.with_file_name("samples.jsonl"));
-            let told = observations.clone();
+            let told = driver.clone();
             options.looks = Some(Box::new(move |mut looks| {
-                take_said(&mut looks, |said| drop(told.send(said)));
+                take_said(&mut looks, |said| told.input(said));
                 live.append(&looks);
             }));
         }
         let run = options.run.clone();
-        let told = observations.clone();
+        let told = driver.clone();
         let launcher = Launcher::start(folders, options, move |notice| {
-            let observation = match notice {
-                Notice::Started(attempt) => Observation::Started(attempt),
-                Notice::Ended(attempt, report) => Observation::Ended(attempt, report),
-            };
-            // Nobody listens any more when the driver is gone.
-            let _ = told.send(observation);
+            told.input(match notice {
+                Notice::Started(attempt) => Input::Started { attempt },
+                Notice::Ended(attempt, report) => Input::Ended { attempt, report },
+            });
         })?;
-        Ok((Self { launcher, run, observations }, observed))
+        Ok((Self { launcher, run, driver }, from_executor))
     }
 }
 
@@ -56,9 +55,8 @@ impl Executor for Local {
         tulpar_launch::kill_leftovers(&self.run);
         let now = now();
         for attempt in attempts {
-            let report = Report::unstarted(Ending::DriverLost, now);
-            // The receiver lives as long as the driver; without one there is nobody to tell.
-            let _ = self.observations.send(Observation::Ended(*attempt, Box::new(report)));
+            let report = Box::new(Report::unstarted(Ending::DriverLost, now));
+            self.driver.input(Input::Ended { attempt: *attempt, report });
         }
     }
 

@@ -14,7 +14,7 @@ mod supply;
 pub use state::PilotNode;
 pub use supply::{Listed, LocalSupply, PilotJob, Supply, SupplyError};
 
-use crate::executor::{Executor, Observation};
+use crate::executor::{Executor, FromExecutor, ToDriver};
 use crate::remote::Remote;
 use crossbeam_channel::{Receiver, unbounded};
 use desk::Desk;
@@ -113,7 +113,7 @@ impl Pilots {
         remote: Remote,
         nodes: Vec<PilotNode>,
         options: Options,
-    ) -> Result<(Self, Receiver<Observation>), PilotsError> {
+    ) -> Result<(Self, Receiver<FromExecutor>), PilotsError> {
         let folder = folder(&remote.run().path);
         fs::create_dir_all(&folder).map_err(failed("making the folder of the pilots"))?;
         let key_path = folder.join("key");
@@ -126,9 +126,9 @@ impl Pilots {
         fs::write(&temporary, format!("{connect}\n"))
             .and_then(|()| fs::rename(&temporary, &address_path))
             .map_err(failed("writing where pilots call"))?;
-        let (observations, observed) = unbounded();
+        let (driver, from_executor) = ToDriver::new();
         let (landings, landed) = unbounded();
-        let state = State::new(nodes, observations);
+        let state = State::new(nodes, driver);
         let desk = Desk::new(remote, key, state, (options.lease, options.beat), landings);
         let desk = Arc::new(desk.map_err(failed("opening the folder of the run"))?);
         let template = Template {
@@ -152,7 +152,7 @@ impl Pilots {
             thread("pilot-keeper", Box::new(move |desk| keeper::run(desk, supply, &template)))?,
             thread("pilot-accept", Box::new(move |desk| accept(desk, &listener)))?,
         ];
-        Ok((Self { desk, address, connect, folder, threads }, observed))
+        Ok((Self { desk, address, connect, folder, threads }, from_executor))
     }
 
     /// Where pilots of this run call: `HOST:PORT[,HOST:PORT…]`.

@@ -3,18 +3,18 @@
 //!
 //! It knows nothing of how parcels travel. Everything may be done again after a crash.
 
-use crate::cache::object_path;
-use crate::data::measure::hash_file;
+use crate::bundle::{self, Came};
 use crate::folder::{Project, RunFolder};
 use crate::images::Images;
 use std::collections::BTreeMap;
-use std::fs::{self, File, Permissions};
+use std::fs::{self, File};
 use std::io::{self, Write};
 use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use tulpar_core::ids::{AttemptId, Digest};
-use tulpar_core::job::{InputFile, InputFiles, IoRecord, JobSpec, OutputFile, Record, Report, Source};
+use tulpar_core::job::{InputFiles, IoRecord, JobSpec, OutputFile, Record, Report};
 use tulpar_core::parcel::{self, Packed, PackedInputs, Parcel, SharedFolders};
+use tulpar_launch::objects::{self, Objects};
 
 /// More files than this travel as one: a list in a job's description is read by every daemon that meets the job.
 const MOST_FILES: usize = 32;
@@ -113,12 +113,12 @@ impl Remote {
             Files::Shared => parcel.shared = Some(self.shared()),
             Files::Sent => {
                 self.images.attach(&mut parcel.spec);
-                let objects = portable(&mut parcel.spec);
+                let objects = portable(&mut parcel.spec, self.project.root());
                 if objects.len() > MOST_FILES {
                     parcel.packed = true;
                     sending.files.extend(self.pack(std::mem::take(&mut parcel.spec.inputs), &objects)?);
                 } else {
-                    let links = objects.iter().map(|(digest, source)| self.link(digest, source));
+                    let links = objects.iter().map(|(digest, original)| self.link(digest, original.as_deref()));
                     sending.files.extend(links.collect::<io::Result<Vec<_>>>()?);
                 }
                 sending.files.extend(self.checkpoint(spec, &folder)?);
@@ -141,22 +141,13 @@ impl Remote {
         }
     }
 
-    fn source_path(&self, digest: &Digest, source: &Source) -> PathBuf {
-        let object = object_path(&self.project.cache(), digest);
-        match source {
-            // The copy that was kept when the run was planned.
-            Source::Path(path) if !object.exists() => self.project.root().join(path),
-            Source::Path(_) | Source::Object | Source::Remote(_) | Source::Text(_) => object,
-        }
-    }
-
     /// A name for the file under which it is found by its digest.
-    fn link(&self, digest: &Digest, source: &Source) -> io::Result<PathBuf> {
-        let path = self.source_path(digest, source);
-        if *source == Source::Object || path.starts_with(self.project.cache()) {
+    fn link(&self, digest: &Digest, original: Option<&Path>) -> io::Result<PathBuf> {
+        let path = bundle::content(&self.project, digest, original);
+        if path.starts_with(self.project.cache()) {
             return Ok(path);
         }
-        let link = self.folder().join("inputs").join(&digest.hex()[..2]).join(parcel::file_name(digest));
+        let link = objects::path(&self.folder().join("inputs"), digest);
         match std::os::unix::fs::symlink(&path, &link) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
                 fs::create_dir_all(link.parent().expect("two levels"))?;
@@ -169,7 +160,7 @@ impl Remote {
     }
 
     /// All contents one after the other, and a list that says what is what: jobs with the same inputs share both.
-    fn pack(&self, inputs: Vec<InputFiles>, objects: &BTreeMap<Digest, Source>) -> io::Result<[PathBuf; 2]> {
+    fn pack(&self, inputs: Vec<InputFiles>, objects: &Contents) -> io::Result<[PathBuf; 2]> {
         let mut alike = serde_json::to_vec(&inputs).expect("inputs are plain data");
         objects.keys().for_each(|digest| alike.extend(digest.hex().as_bytes()));
         let folder = self.folder().join("packs").join(&Digest::of(&alike).hex()[..16]);
@@ -182,8 +173,8 @@ impl Remote {
         let temporary = folder.join("new");
         let mut to = io::BufWriter::with_capacity(1 << 20, File::create(&temporary)?);
         let mut packed = Vec::with_capacity(objects.len());
-        for (digest, source) in objects {
-            let mut file = File::open(self.source_path(digest, source))?;
+        for (digest, original) in objects {
+            let mut file = File::open(bundle::content(&self.project, digest, original.as_deref()))?;
             let executable = file.metadata()?.permissions().mode() & 0o111 != 0;
             let size = io::copy(&mut file, &mut to)?;
             packed.push(Packed { digest: *digest, size, executable });
@@ -270,38 +261,26 @@ impl Remote {
         parcel_in(&self.attempt_folder(attempt)).is_some_and(asks)
     }
 
-    /// Moves outputs into the store of objects, each proven to be what the report says.
+    /// Moves outputs into the store of objects, each proven to be what the report says. A harvest that a crash cut short has
+    /// moved some already.
     fn store(&self, outputs: &[OutputFile], from: &Path) -> Result<(), HarvestError> {
-        for output in outputs {
-            let to = object_path(&self.project.cache(), &output.digest);
-            if fs::metadata(&to).is_ok_and(|there| there.len() == output.size) {
-                continue;
+        let objects = Objects::open(&self.project.objects(), true)?;
+        let proven = outputs.iter().map(|output| {
+            let came = from.join(output.digest.hex());
+            match objects::is_output(&came, output) {
+                Ok(true) => Ok((output.clone(), Some(came))),
+                _ if objects.has(output) => Ok((output.clone(), None)),
+                _ => Err(HarvestError::Damaged { path: output.path.clone() }),
             }
-            let damaged = || HarvestError::Damaged { path: output.path.clone() };
-            let from = from.join(output.digest.hex());
-            let mut file = File::open(&from).map_err(|_| damaged())?;
-            if hash_file(&mut file)? != (output.digest, output.size) {
-                return Err(damaged());
-            }
-            let mode = if output.executable { 0o555 } else { 0o444 };
-            file.set_permissions(Permissions::from_mode(mode))?;
-            file.sync_all()?;
-            let parent = to.parent().expect("two levels");
-            fs::create_dir_all(parent)?;
-            fs::rename(&from, &to)?;
-            File::open(parent)?.sync_all()?;
-        }
-        Ok(())
+        });
+        let stored = objects.import(vec![proven.collect::<Result<_, _>>()?]);
+        stored.into_iter().collect::<Result<(), _>>().map_err(|error| HarvestError::Store(error.error))
     }
 
     fn keep_streams(&self, attempt: AttemptId, out: &Path) -> io::Result<()> {
-        let folder = tulpar_launch::attempt_folder(&self.run.attempts(), attempt);
-        let came: Vec<&str> =
-            ["stdout", "stderr", IoRecord::LOG].into_iter().filter(|it| out.join(it).exists()).collect();
-        if !came.is_empty() {
-            fs::create_dir_all(&folder)?;
-        }
-        came.iter().try_for_each(|stream| fs::rename(out.join(stream), folder.join(stream)))
+        let streams = ["stdout", "stderr", IoRecord::LOG].map(|name| (name, out.join(name)));
+        let mut came = streams.iter().filter(|(_, path)| path.exists());
+        came.try_for_each(|(name, path)| bundle::keep(&self.run, attempt, name, Came::Alone(path)))
     }
 
     fn keep_checkpoint(&self, attempt: AttemptId, out: &Path) -> io::Result<()> {
@@ -319,8 +298,7 @@ impl Remote {
     fn keep_records(&self, out: &Path) -> io::Result<()> {
         let path = out.join(parcel::RECORDS);
         let Ok(lines) = fs::read(&path) else { return Ok(()) };
-        let mut records = File::options().append(true).create(true).open(self.run.records())?;
-        records.write_all(&lines)?;
+        bundle::keep_records(&self.run, &lines)?;
         fs::remove_file(path)
     }
 }
@@ -339,26 +317,22 @@ fn parcel_in(folder: &Path) -> Option<Parcel> {
     serde_json::from_slice(&fs::read(folder.join(parcel::PARCEL)).ok()?).ok()
 }
 
-/// Every input becomes an object; gives where each comes from.
-fn portable(spec: &mut JobSpec) -> BTreeMap<Digest, Source> {
-    let mut objects = BTreeMap::new();
+/// Contents that travel, and where the originals of some lie.
+type Contents = BTreeMap<Digest, Option<PathBuf>>;
+
+/// Every input becomes an object.
+fn portable(spec: &mut JobSpec, root: &Path) -> Contents {
+    let mut contents = Contents::new();
+    let mut note = |digest, original| {
+        contents.entry(digest).or_insert(original);
+    };
     for input in &mut spec.inputs {
-        let moved = input.files.iter().map(|file| {
-            if matches!(file.source, Source::Remote(_)) {
-                return file.clone();
-            }
-            objects.entry(file.digest).or_insert_with(|| file.source.clone());
-            InputFile { source: Source::Object, ..file.clone() }
-        });
-        input.files = moved.collect();
+        input.files = input.files.iter().map(|file| bundle::portable(file, root, &mut note)).collect();
     }
     for image in spec.script.iter_mut().flat_map(|script| &mut script.images) {
-        if !matches!(image.file.source, Source::Remote(_)) {
-            let source = std::mem::replace(&mut image.file.source, Source::Object);
-            objects.entry(image.file.digest).or_insert(source);
-        }
+        image.file = bundle::portable(&image.file, root, &mut note);
     }
-    objects
+    contents
 }
 
 fn copy_tree(from: &Path, to: &Path) -> io::Result<()> {

@@ -20,7 +20,7 @@ mod watching;
 
 pub use supply::SlurmSupply;
 
-use crate::executor::{Executor, Observation};
+use crate::executor::{Executor, FromExecutor, ToDriver};
 use crate::remote::Remote;
 use crate::slurm::text::cluster::Cluster;
 use crate::slurm::text::script;
@@ -99,7 +99,7 @@ pub struct Slurm {
 impl Slurm {
     /// Starts following. `launch` is the program that jobs run; it is copied into the folder of the run, which must lie on
     /// a file system that all nodes see under the same path.
-    pub fn start(remote: Remote, queue: &Queue, launch: PathBuf) -> Result<(Self, Receiver<Observation>), SlurmError> {
+    pub fn start(remote: Remote, queue: &Queue, launch: PathBuf) -> Result<(Self, Receiver<FromExecutor>), SlurmError> {
         can_hold_logs(&remote.run().path)?;
         script::check(&queue.lines)?;
         queue.classes.iter().try_for_each(|class| script::check(&class.lines))?;
@@ -107,13 +107,13 @@ impl Slurm {
         let remote = Arc::new(remote);
         let batches = batches::Batches::open(&remote, &launch)?;
         let (commands, commanded) = unbounded();
-        let (observations, observed) = unbounded();
-        let follower = follow::Follower::new(remote, queue.clone(), cluster, batches, observations);
+        let (driver, from_executor) = ToDriver::new();
+        let follower = follow::Follower::new(remote, queue.clone(), cluster, batches, driver);
         let follower = std::thread::Builder::new()
             .name("slurm".into())
             .spawn(move || follower.run(&commanded))
             .map_err(failed("starting a thread for", Path::new("Slurm")))?;
-        Ok((Self { commands, follower: Some(follower) }, observed))
+        Ok((Self { commands, follower: Some(follower) }, from_executor))
     }
 
     fn tell(&self, command: Command) {

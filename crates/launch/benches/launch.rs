@@ -5,7 +5,7 @@
 
 use std::time::{Duration, Instant};
 use tulpar_core::ids::{AttemptId, Digest, JobId};
-use tulpar_core::job::{CommandLine, InputFile, InputFiles, JobSpec, OutputSpec, Source};
+use tulpar_core::job::{CommandLine, InputFile, InputFiles, JobSpec, OutputSpec, Place, Source};
 use tulpar_core::workflow::{Limits, OutputKind};
 use tulpar_launch::{Folders, Launcher, Notice, Options};
 
@@ -142,7 +142,7 @@ fn spec(job: usize) -> JobSpec {
         gpus: Vec::new(),
         cores: Vec::new(),
         node: "here".into(),
-        request: None,
+        place: Place::Owned,
         script: None,
         objectives: Vec::new(),
     }

@@ -14,6 +14,7 @@
 //! links where the file system allows, because a symbolic link to a name as long as theirs takes an inode and a block
 //! each (measured on ext4: 20 times the time of a hard link), and because a task may then rename an input into an output.
 
+use crate::objects;
 use crate::originals::Originals;
 use crate::refusal::Refusal;
 use crate::shares::{Fault, Look, Share};
@@ -36,12 +37,6 @@ pub(crate) fn is_safe(path: &str) -> bool {
         && !path.starts_with('/')
         && path.split('/').all(|part| part != "..")
         && path.split('/').any(|part| !part.is_empty() && part != ".")
-}
-
-/// Where an object lies below the folder of objects.
-pub(crate) fn object_path(digest: &Digest) -> String {
-    let hex = digest.hex();
-    format!("{}/{}", &hex[..2], &hex[2..])
 }
 
 /// Files up to this size are copied for each task.
@@ -345,11 +340,11 @@ impl Giver<'_> {
     }
 
     pub(crate) fn object(&self, file: &InputFile) -> PathBuf {
-        self.objects.join(object_path(&file.digest))
+        objects::path(self.objects, &file.digest)
     }
 
     pub(crate) fn pin_path(&self, file: &InputFile) -> PathBuf {
-        self.pins.unwrap_or(self.objects).join(object_path(&file.digest))
+        objects::path(self.pins.unwrap_or(self.objects), &file.digest)
     }
 
     /// Where the user's own file lies.
@@ -445,7 +440,7 @@ impl Access {
     }
 
     fn shared(self) -> u32 {
-        crate::mode_of_object(self.executable, self.private)
+        objects::mode(self.executable, self.private)
     }
 }
 

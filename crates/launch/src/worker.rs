@@ -4,7 +4,7 @@
 //! The site may stop it at any moment and start it again, here or elsewhere, with what it had left in that folder.
 
 use crate::chirp::Watchers;
-use crate::inputs::object_path;
+use crate::objects;
 use crate::{Folders, Keep, Launcher, Notice, Options, StopSignals, sandbox};
 use crossbeam_channel::Receiver;
 use std::collections::{BTreeMap, BTreeSet};
@@ -117,12 +117,12 @@ fn write_report(out: &Path, report: &Report) -> Result<(), WorkerError> {
 }
 
 /// The inputs that hold other content than the one they were sent for: a file was edited after the run was planned.
-fn changed(parcel: &Parcel, objects: &Path) -> Vec<String> {
+fn changed(parcel: &Parcel, store: &Path) -> Vec<String> {
     let files = parcel.spec.inputs.iter().flat_map(|input| input.files.iter());
     let own = files.filter(|file| file.source == Source::Object);
     let by_digest: BTreeMap<Digest, &str> = own.map(|file| (file.digest, file.path.as_str())).collect();
     let arrived = by_digest.into_iter().filter_map(|(digest, path)| {
-        let (found, _) = crate::collect::hash_file(&objects.join(object_path(&digest))).ok()?;
+        let (found, _) = crate::collect::hash_file(&objects::path(store, &digest)).ok()?;
         (found != digest).then(|| path.to_owned())
     });
     arrived.collect()
@@ -137,17 +137,17 @@ fn read<T: serde::de::DeserializeOwned>(folder: &Path, name: &str) -> Result<T, 
 }
 
 /// Puts what arrived where the launcher looks for it. What an earlier start here has put there already stays.
-fn unpack(folder: &Path, parcel: &Parcel, packed: &[Packed], objects: &Path) -> io::Result<()> {
+fn unpack(folder: &Path, parcel: &Parcel, packed: &[Packed], store: &Path) -> io::Result<()> {
     let pack = folder.join(parcel::PACK);
     if let Ok(mut file) = File::open(&pack) {
         for packed in packed {
-            let path = object(objects, &packed.digest)?;
             let mode = if packed.executable { 0o755 } else { 0o644 };
-            let mut to = File::options().write(true).create(true).truncate(true).mode(mode).open(&path)?;
-            let copied = io::copy(&mut io::Read::take(&mut file, packed.size), &mut to)?;
-            if copied != packed.size {
-                return Err(io::Error::new(io::ErrorKind::UnexpectedEof, "the pack of inputs is too short"));
-            }
+            objects::write(store, &packed.digest, mode, |to| {
+                match io::copy(&mut io::Read::take(&mut file, packed.size), to)? {
+                    copied if copied == packed.size => Ok(()),
+                    _ => Err(io::Error::new(io::ErrorKind::UnexpectedEof, "the pack of inputs is too short")),
+                }
+            })?;
         }
         fs::remove_file(&pack)?;
     }
@@ -156,18 +156,12 @@ fn unpack(folder: &Path, parcel: &Parcel, packed: &[Packed], objects: &Path) -> 
     let own = files.chain(images).filter(|file| file.source == Source::Object);
     let digests: BTreeSet<Digest> = own.map(|file| file.digest).collect();
     for digest in digests {
-        let arrived = folder.join(parcel::file_name(&digest));
+        let arrived = folder.join(objects::flat_name(&digest));
         if arrived.exists() {
-            fs::rename(&arrived, object(objects, &digest)?)?;
+            objects::take(store, &digest, &arrived)?;
         }
     }
     Ok(())
-}
-
-fn object(objects: &Path, digest: &Digest) -> io::Result<std::path::PathBuf> {
-    let path = objects.join(object_path(digest));
-    fs::create_dir_all(path.parent().expect("two levels"))?;
-    Ok(path)
 }
 
 /// Slurm sends its signal to all processes of a job at once, so the task may be gone before we hear of it.
@@ -246,7 +240,7 @@ fn run(parcel: &Parcel, folder: &Path, folders: &Folders, out: &Path, stop: Stop
 /// The site has chosen the devices, and says which by the variable that CUDA reads.
 fn with_devices(parcel: &Parcel) -> tulpar_core::job::JobSpec {
     let mut spec = parcel.spec.clone();
-    let asked = spec.request.as_ref().is_some_and(|request| request.gpus > 0);
+    let asked = spec.queued().is_some_and(|request| request.gpus > 0);
     if asked && let Ok(devices) = std::env::var("CUDA_VISIBLE_DEVICES") {
         spec.gpus = devices.split(',').map(|device| device.trim().to_owned()).filter(|id| !id.is_empty()).collect();
         number_devices(&mut spec, listed_devices);
@@ -259,11 +253,11 @@ fn with_devices(parcel: &Parcel) -> tulpar_core::job::JobSpec {
 
 /// Where Slurm gave several nodes it also starts a process on each, and needs its own variables for that.
 fn on_all_nodes(spec: &mut tulpar_core::job::JobSpec) -> Vec<String> {
-    let Some(request) = spec.request.as_ref().filter(|request| request.nodes > 1) else { return Vec::new() };
+    let Some(request) = spec.queued().filter(|request| request.nodes > 1).cloned() else { return Vec::new() };
     if spec.script.is_some() || std::env::var_os("SLURM_JOB_ID").is_none() {
         return Vec::new();
     }
-    let words = tulpar_core::gang::gang(request);
+    let words = tulpar_core::gang::gang(&request);
     let of_slurm =
         std::env::vars_os().filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)));
     let mut told: Vec<(String, String)> = of_slurm.filter(|(name, _)| name.starts_with("SLURM")).collect();
@@ -307,7 +301,7 @@ fn bring(report: &Report, folders: &Folders, out: &Path) -> io::Result<()> {
         if to.exists() {
             continue;
         }
-        let from = folders.objects.join(object_path(&output.digest));
+        let from = objects::path(&folders.objects, &output.digest);
         if fs::hard_link(&from, &to).is_err() {
             fs::copy(&from, &to)?;
         }

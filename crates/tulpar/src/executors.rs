@@ -17,14 +17,14 @@ use tulpar_core::workflow::Task;
 use tulpar_exec::both::Both;
 use tulpar_exec::condor::text::pool::Pool;
 use tulpar_exec::condor::{self, Condor, CondorError};
-use tulpar_exec::executor::{Executor, Observation};
+use tulpar_exec::executor::{Executor, FromExecutor};
 use tulpar_exec::folder::{Project, RunFolder};
 use tulpar_exec::local::{self, Local};
 use tulpar_exec::pilots::{self, LocalSupply, PilotNode, Pilots, Supply};
 use tulpar_exec::remote::{Files, Remote};
 use tulpar_exec::slurm::{self, Slurm, SlurmError};
 
-pub(crate) type Started = (Box<dyn Executor>, Receiver<Observation>);
+pub(crate) type Started = (Box<dyn Executor>, Receiver<FromExecutor>);
 
 pub(crate) fn start(
     project: &Project,

@@ -195,7 +195,7 @@ fn spec() -> JobSpec {
         gpus: Vec::new(),
         cores: Vec::new(),
         node: "local".into(),
-        request: None,
+        place: tulpar_core::job::Place::Owned,
         script: None,
         objectives: Vec::new(),
     }

@@ -8,7 +8,7 @@ use super::suitability::Guard;
 use super::{Engine, Step};
 use crate::event::{Action, Blame, Event, Share, Stopping};
 use crate::ids::{AttemptId, JobId, NodeId, SetId};
-use crate::job::{Ending, JobSpec, Report};
+use crate::job::{Ending, JobSpec, Place, Report};
 use crate::resources::Request;
 use crate::units::Timestamp;
 use std::collections::BTreeSet;
@@ -287,9 +287,12 @@ impl Engine {
             let node = &self.plan().site.nodes[share.node.index()].name;
             let gpus = self.scheduler.nodes.names_gpu(share);
             let cores = share.cores.clone();
-            let asked = self.scheduler.nodes.is_queue(share.node).then(|| Box::new(request.clone()));
+            let place = match self.scheduler.nodes.is_queue(share.node) {
+                true => Place::Queued(Box::new(request.clone())),
+                false => Place::Owned,
+            };
             let spec = self.spec_context().spec(attempt, variant, &request, node, gpus);
-            spec.map(|spec| JobSpec { cores, request: asked, ..spec })
+            spec.map(|spec| JobSpec { cores, place, ..spec })
         });
         let versions = self.graph().newest(job);
         self.record(now, Event::Submitted { attempt, request, placement, variant, versions }, step);

@@ -4,7 +4,9 @@ use super::graph::Graph;
 use super::scatter::{self, Bound};
 use crate::event::{Key, MemberPublication};
 use crate::ids::{AttemptId, Digest, JobId, SetId};
-use crate::job::{CommandLine, InputFile, InputFiles, JobSpec, OutputFile, OutputSpec, Script, ScriptWork, Source};
+use crate::job::{
+    CommandLine, InputFile, InputFiles, JobSpec, OutputFile, OutputSpec, Place, Script, ScriptWork, Source,
+};
 use crate::resources::Request;
 use crate::workflow::planned::{self, Member, MemberSource, Operation, Planned, Work};
 use crate::workflow::template::{self, TemplateError, Values};
@@ -434,7 +436,7 @@ impl<'a> Names<'a> {
             checkpoint: self.task.settings.checkpoint.clone(),
             limits: Limits { memory: request.memory, time: request.time, grace: self.task.settings.grace },
             io: self.task.settings.io,
-            request: None,
+            place: Place::Owned,
             milli_cpus: request.milli_cpus,
             gpus,
             cores: Vec::new(),

@@ -6,12 +6,13 @@
 use super::CacheError;
 use super::index::{failed, is_live, lock_alone, now, replace, segments};
 use super::lines::{self, Found, Line, Writing, named};
-use super::objects::{Object, object_path, walk};
+use super::{object_path, walk};
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
 use tulpar_core::ids::Digest;
+use tulpar_launch::objects::Object;
 
 /// Between an object's commit and the entry that names it a moment passes; while any run is alive,
 /// objects younger than this are left alone.
@@ -189,19 +190,12 @@ fn rewrite(cache: &Path, known: &Known, gone: &HashSet<Digest>, keep: &Keep) -> 
         if collected && last.get(&named(&found.entry.name)).is_some_and(|(_, newest)| newest != digest) {
             continue;
         }
-        lines::write_entry(
-            &Writing {
-                digest: *digest,
-                at: found.at,
-                name: &found.entry.name,
-                run: &found.entry.run,
-                key: &found.entry.key,
-                outputs: if collected { &[] } else { &found.entry.outputs },
-                stamps: if collected { &[] } else { &found.stamps },
-                gone: collected,
-            },
-            &mut bytes,
-        );
+        let whole = found.entry.writing(*digest, &found.stamps);
+        let entry = match collected {
+            true => Writing { outputs: &[], stamps: &[], told: None, gone: true, ..whole },
+            false => whole,
+        };
+        lines::write_entry(found.at, &entry, &mut bytes);
     }
     for ((digest, run), at) in &known.uses {
         if known.entries.contains_key(digest) && !gone.contains(digest) {

@@ -12,7 +12,6 @@ use std::io::{self, Write};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
-use tulpar_core::event::Key;
 use tulpar_core::ids::Digest;
 use tulpar_core::job::OutputFile;
 
@@ -279,18 +278,10 @@ impl Index {
         (found.entry.name == name).then_some(found)
     }
 
-    pub(super) fn append_entry(
-        &mut self,
-        digest: Digest,
-        name: &str,
-        run: &str,
-        key: &Key,
-        outputs: &[OutputFile],
-        stamps: &[i64],
-    ) -> Result<(), CacheError> {
-        let at = now();
+    pub(super) fn append_entry(&mut self, entry: &Writing<'_>) -> Result<(), CacheError> {
+        let (at, digest, name) = (now(), entry.digest, entry.name);
         self.buffer.clear();
-        lines::write_entry(&Writing { digest, at, name, run, key, outputs, stamps, gone: false }, &mut self.buffer);
+        lines::write_entry(at, entry, &mut self.buffer);
         let length = self.buffer.len() as u32 - 1;
         let (segment, offset) = self.write()?;
         let place = Place { segment, length, offset, at };

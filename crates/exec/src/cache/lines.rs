@@ -13,7 +13,7 @@ use std::borrow::Cow;
 use std::io::Write;
 use tulpar_core::event::Key;
 use tulpar_core::ids::Digest;
-use tulpar_core::job::OutputFile;
+use tulpar_core::job::{OutputFile, Told};
 
 /// What the cache knows of one finished job.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -23,6 +23,18 @@ pub struct Remembered {
     pub run: String,
     pub key: Key,
     pub outputs: Vec<OutputFile>,
+    /// The numbers that it said, as a trial of a search.
+    pub told: Option<Box<Told>>,
+    /// The attempt that made these files and misses a declared output; they belong to no declaration.
+    pub incomplete: Option<u32>,
+}
+
+impl Remembered {
+    pub(super) fn writing<'a>(&'a self, digest: Digest, stamps: &'a [i64]) -> Writing<'a> {
+        let Self { name, run, key, outputs, told, incomplete } = self;
+        let (told, incomplete) = (told.as_deref(), *incomplete);
+        Writing { digest, name, run, key, outputs, stamps, told, incomplete, gone: false }
+    }
 }
 
 /// An entry as it lies in a segment.
@@ -43,6 +55,10 @@ struct Body<'a> {
     key: Cow<'a, Key>,
     outputs: Cow<'a, [OutputFile]>,
     stamps: Cow<'a, [i64]>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    told: Option<Cow<'a, Told>>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    incomplete: Option<u32>,
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     gone: bool,
 }
@@ -85,31 +101,28 @@ const NEVER: &str = "writing to memory does not fail, and entries hold only what
 
 pub(super) struct Writing<'a> {
     pub digest: Digest,
-    pub at: u64,
     pub name: &'a str,
     pub run: &'a str,
     pub key: &'a Key,
     pub outputs: &'a [OutputFile],
     pub stamps: &'a [i64],
+    pub told: Option<&'a Told>,
+    pub incomplete: Option<u32>,
     pub gone: bool,
 }
 
-pub(super) fn write_entry(entry: &Writing<'_>, out: &mut Vec<u8>) {
+pub(super) fn write_entry(at: u64, entry: &Writing<'_>, out: &mut Vec<u8>) {
     let start = out.len();
-    write!(
-        out,
-        "{{\"digest\":\"{}\",\"named\":\"{:016x}\",\"at\":{},\"entry\":",
-        entry.digest,
-        named(entry.name),
-        entry.at
-    )
-    .expect(NEVER);
+    write!(out, "{{\"digest\":\"{}\",\"named\":\"{:016x}\",\"at\":{at},\"entry\":", entry.digest, named(entry.name))
+        .expect(NEVER);
     let body = Body {
         name: entry.name.into(),
         run: entry.run.into(),
         key: Cow::Borrowed(entry.key),
         outputs: entry.outputs.into(),
         stamps: entry.stamps.into(),
+        told: entry.told.map(Cow::Borrowed),
+        incomplete: entry.incomplete,
         gone: entry.gone,
     };
     serde_json::to_writer(&mut *out, &body).expect(NEVER);
@@ -173,6 +186,8 @@ pub(super) fn parse(line: &[u8]) -> Option<Line> {
                 run: entry.run.into_owned(),
                 key: entry.key.into_owned(),
                 outputs: entry.outputs.into_owned(),
+                told: entry.told.map(|told| Box::new(told.into_owned())),
+                incomplete: entry.incomplete,
             },
         };
         return (found.stamps.len() == found.entry.outputs.len()).then_some(Line::Entry(digest, found));
@@ -196,27 +211,33 @@ mod tests {
             inputs: [("i".to_owned(), Digest([7; 32]))].into(),
         };
         let output = OutputFile { output: 0, path: "x".into(), size: 3, digest: Digest([9; 32]), executable: true };
+        let told = Told { values: [("loss".to_owned(), 0.5)].into(), steps: vec![(1, f64::NAN)] };
         let mut bytes = Vec::new();
         let writing = Writing {
             digest: key.digest(),
-            at: 5,
             name: "train[lr=\"1\"]",
             run: "r-1",
             key: &key,
             outputs: std::slice::from_ref(&output),
             stamps: &[-4],
+            told: Some(&told),
+            incomplete: Some(3),
             gone: false,
         };
-        write_entry(&writing, &mut bytes);
+        write_entry(5, &writing, &mut bytes);
         assert_eq!(bytes.pop(), Some(b'\n'));
         assert!(serde_json::from_slice::<serde_json::Value>(&bytes).is_ok());
         assert_eq!(head(&bytes), Some((key.digest(), named("train[lr=\"1\"]"), 5)));
         let Some(Line::Entry(digest, found)) = parse(&bytes) else { panic!("does not read") };
         assert_eq!((digest, found.at, found.stamps, found.gone), (key.digest(), 5, vec![-4], false));
+        let Remembered { name, run, key: read, outputs, told: numbers, incomplete } = found.entry;
         assert_eq!(
-            found.entry,
-            Remembered { name: writing.name.into(), run: "r-1".into(), key: key.clone(), outputs: vec![output] }
+            (&name[..], &run[..], &read, outputs, incomplete),
+            (writing.name, "r-1", &key, vec![output.clone()], Some(3))
         );
+        let numbers = numbers.expect("they are part of the entry");
+        assert_eq!(numbers.values, told.values);
+        assert!(matches!(numbers.steps[..], [(1, loss)] if loss.is_nan()));
         for position in 0..bytes.len() {
             let mut bad = bytes.clone();
             bad[position] ^= 4;

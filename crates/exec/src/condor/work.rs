@@ -11,16 +11,17 @@ use super::follow::Log;
 use super::tools::{self, CondorError, JobId};
 use super::{Command, Options};
 use crate::condor::text::log::{Bytes, Exit};
-use crate::executor::Observation;
+use crate::executor::ToDriver;
 use crate::live::LiveFile;
 use crate::local::now;
 use crate::remote::{HarvestError, Remote, Sending};
-use crossbeam_channel::{Receiver, RecvTimeoutError, Sender};
+use crossbeam_channel::{Receiver, RecvTimeoutError};
 use moves::Moves;
 use rounds::Rounds;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
+use tulpar_core::event::Input;
 use tulpar_core::ids::AttemptId;
 use tulpar_core::job::{Ending, JobSpec, Report, Script};
 use tulpar_core::parcel;
@@ -80,7 +81,7 @@ struct Waiting {
 pub(super) struct Work {
     remote: Remote,
     options: Options,
-    observations: Sender<Observation>,
+    driver: ToDriver,
     log: Log,
     tracked: BTreeMap<AttemptId, Tracked>,
     jobs: HashMap<JobId, AttemptId>,
@@ -114,11 +115,7 @@ pub(super) struct Work {
 }
 
 impl Work {
-    pub(super) fn new(
-        remote: Remote,
-        options: Options,
-        observations: Sender<Observation>,
-    ) -> Result<Self, CondorError> {
+    pub(super) fn new(remote: Remote, options: Options, driver: ToDriver) -> Result<Self, CondorError> {
         let folder = remote.folder();
         std::fs::create_dir_all(folder.join("jobs"))
             .map_err(|source| CondorError::Folder { path: folder.clone(), source })?;
@@ -128,7 +125,7 @@ impl Work {
             batches: std::fs::read_dir(&folder).map_or(0, |entries| entries.count() as u32),
             remote,
             options,
-            observations,
+            driver,
             log,
             tracked: BTreeMap::new(),
             jobs: HashMap::new(),
@@ -189,11 +186,6 @@ impl Work {
         nothing_to_do && self.tracked.is_empty() && self.reconciling.is_none()
     }
 
-    fn tell(&self, observation: Observation) {
-        // Nobody listens any more when the driver is gone.
-        let _ = self.observations.send(observation);
-    }
-
     fn run_tag(&self) -> String {
         self.remote.run().path.display().to_string()
     }
@@ -217,7 +209,7 @@ impl Work {
         let mut groups: BTreeMap<Shape, Vec<(AttemptId, Sending, u64)>> = BTreeMap::new();
         for spec in batch {
             let attempt = spec.attempt;
-            if spec.request.as_ref().is_some_and(|request| request.nodes > 1) {
+            if spec.queued().is_some_and(|request| request.nodes > 1) {
                 self.end(
                     attempt,
                     Ending::Refused("it asks for several nodes, and a job of HTCondor has one".to_owned()),
@@ -254,7 +246,7 @@ impl Work {
     fn shape(&self, mut spec: JobSpec) -> (Shape, JobSpec) {
         let grace = spec.limits.grace.unwrap_or(USUAL_GRACE);
         let every = spec.checkpoint.as_ref().and_then(|checkpoint| checkpoint.every);
-        let request = spec.request.as_deref().cloned().unwrap_or_default().of_one_part(every, Some(grace));
+        let request = spec.queued().cloned().unwrap_or_default().of_one_part(every, Some(grace));
         if let Some(checkpoint) = spec.checkpoint.as_mut().filter(|_| every.is_none()) {
             checkpoint.every = self.options.queue.last_save(&request, grace);
         }
@@ -361,17 +353,17 @@ impl Work {
         self.pause = (self.pause * 2).min(LONGEST_PAUSE);
         let room = matches!(error, CondorError::NotNow(_));
         if room && !std::mem::replace(&mut self.told_no_room, true) {
-            self.tell(Observation::Warning(format!("{error}; the rest follows as there is room, nothing is lost")));
+            self.driver.warn(format!("{error}; the rest follows as there is room, nothing is lost"));
         } else if !room && !self.warned {
             self.warned = true;
-            self.tell(Observation::Warning(format!("{error}; Tulpar goes on trying, nothing is lost")));
+            self.driver.warn(format!("{error}; Tulpar goes on trying, nothing is lost"));
         }
     }
 
     fn answered(&mut self) {
         self.pause = FIRST_PAUSE;
         if std::mem::take(&mut self.warned) {
-            self.tell(Observation::Warning("HTCondor answers again".to_owned()));
+            self.driver.warn("HTCondor answers again".to_owned());
         }
     }
 
@@ -473,7 +465,7 @@ impl Work {
     fn evict(&mut self, attempts: &[AttemptId]) {
         let jobs: Vec<JobId> = attempts.iter().filter_map(|attempt| self.tracked.get(attempt)?.id).collect();
         if let Err(error) = tools::vacate(&jobs) {
-            self.tell(Observation::Warning(format!("{} could not be evicted: {error}", jobs.len())));
+            self.driver.warn(format!("{} could not be evicted: {error}", jobs.len()));
         }
     }
 
@@ -486,7 +478,7 @@ impl Work {
         self.remote.forget_secrets(attempt);
         let at = now();
         let report = Report { stderr_tail, ..Report::unstarted(ending, at) };
-        self.tell(Observation::Ended(attempt, Box::new(report)));
+        self.driver.input(Input::Ended { attempt, report: Box::new(report) });
     }
 
     fn forget(&mut self, attempt: AttemptId) {
@@ -506,7 +498,7 @@ impl Work {
                         report.script.get_or_insert_default().transfers.extend(moved);
                     }
                 }
-                self.tell(Observation::Ended(attempt, Box::new(report)));
+                self.driver.input(Input::Ended { attempt, report: Box::new(report) });
             }
             Err(HarvestError::NoReport(_)) => {
                 let said = self.launch_said(attempt);

@@ -1,22 +1,23 @@
 //! What all threads of the driver's side share, and what each of their calls does.
 
-use super::intake::{self, Conclusion, Dock, Landed};
+use super::intake::{Conclusion, Dock, Landed};
 use super::lists;
 use super::state::{Greeting, State};
-use crate::executor::Observation;
+use crate::bundle;
 use crate::live::{LiveFile, take_said};
 use crate::remote::Remote;
 use crossbeam_channel::Sender;
 use std::collections::BTreeMap;
 use std::fs::File;
-use std::io::{self, Write};
+use std::io;
 use std::net::TcpStream;
 use std::path::PathBuf;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
+use tulpar_core::event::Input;
 use tulpar_core::ids::{AttemptId, Digest};
 use tulpar_core::job::{Ending, JobSpec};
-use tulpar_launch::Depot;
+use tulpar_launch::objects::Objects;
 use tulpar_launch::pilot::channel::{self, ChannelError, Key, Receiver};
 use tulpar_launch::pilot::files_below;
 use tulpar_launch::pilot::message::{Hello, Message, PROTOCOL, Saved, Work};
@@ -34,11 +35,10 @@ pub(super) struct Desk {
     pub(super) driver: u64,
     pub(super) lease: Duration,
     pub(super) beat: Duration,
-    pub(super) depot: Depot,
+    pub(super) objects: Objects,
     state: Mutex<State>,
     /// Told when pilots come or go, and when the run ends.
     pub(super) changed: Condvar,
-    records: Mutex<File>,
     live: LiveFile,
     landings: Mutex<Option<Sender<Landed>>>,
 }
@@ -58,10 +58,9 @@ impl Desk {
             driver: u64::from_le_bytes(random),
             lease,
             beat,
-            depot: Depot::open(&remote.project().objects())?,
+            objects: Objects::open(&remote.project().objects(), true)?,
             state: Mutex::new(state),
             changed: Condvar::new(),
-            records: Mutex::new(File::options().append(true).create(true).open(remote.run().records())?),
             live: LiveFile::at(remote.run().samples()),
             landings: Mutex::new(Some(landings)),
             remote,
@@ -73,11 +72,11 @@ impl Desk {
     }
 
     pub(super) fn object(&self, digest: &Digest) -> PathBuf {
-        intake::object(&self.remote.project().cache(), digest)
+        self.objects.path(digest)
     }
 
     pub(super) fn warn(&self, words: String) {
-        self.state().observe(Observation::Warning(words));
+        self.state().driver.warn(words);
     }
 
     /// Ends the thread that makes results durable when it is done.
@@ -94,14 +93,14 @@ impl Desk {
         for spec in batch {
             let attempt = spec.attempt;
             let Some(slot) = state.slot_for(&spec) else {
-                state.observe(Observation::Ended(attempt, super::state::ended(Ending::NodeLost)));
+                state.driver.input(Input::Ended { attempt, report: super::state::ended(Ending::NodeLost) });
                 continue;
             };
             let has = state.slots[slot].node.capacity.milli_cpus;
             if spec.milli_cpus > has {
                 let cores = |milli: u32| f64::from(milli) / 1000.0;
                 let problem = format!("it asks for {} cores, and pilots have {}", cores(spec.milli_cpus), cores(has));
-                state.observe(Observation::Ended(attempt, super::state::ended(Ending::Refused(problem))));
+                state.driver.input(Input::Ended { attempt, report: super::state::ended(Ending::Refused(problem)) });
                 continue;
             }
             state.place(slot, spec);
@@ -138,10 +137,10 @@ impl Desk {
             let checkpoint = match self.checkpoint(&spec, state) {
                 Ok(checkpoint) => checkpoint,
                 Err(error) => {
-                    state.observe(Observation::Warning(format!(
+                    state.driver.warn(format!(
                         "what earlier attempts of {} saved cannot be read, so it begins anew: {error}",
                         spec.name
-                    )));
+                    ));
                     Vec::new()
                 }
             };
@@ -175,8 +174,7 @@ impl Desk {
     pub(super) fn conclude(&self, concluded: Vec<Conclusion>) {
         let mut records = Vec::new();
         concluded.iter().for_each(|conclusion| records.extend_from_slice(&conclusion.record));
-        // Records are measurements: what recovery needs is in the journal.
-        let _ = self.records.lock().unwrap_or_else(PoisonError::into_inner).write_all(&records);
+        let _ = bundle::keep_records(self.remote.run(), &records);
         let mut state = self.state();
         let mut kept: BTreeMap<usize, Vec<AttemptId>> = BTreeMap::new();
         for Conclusion { attempt, report, .. } in concluded {
@@ -240,13 +238,13 @@ impl Desk {
         self.send(&mut state, greeting.slot, &send);
         let declared = state.slots[greeting.slot].node.capacity.milli_cpus;
         if hello.milli_cpus < declared {
-            state.observe(Observation::Warning(format!(
+            state.driver.warn(format!(
                 "the pilot {} on {} has {} cores of the {} that were asked for",
                 hello.name,
                 hello.host,
                 f64::from(hello.milli_cpus) / 1000.0,
                 f64::from(declared) / 1000.0
-            )));
+            ));
         }
         drop(state);
         self.changed.notify_all();
@@ -292,7 +290,7 @@ impl Desk {
                         {
                             let state = self.state();
                             lines.retain(|line| state.slot_of(line.attempt()) == Some(greeting.slot));
-                            take_said(&mut lines, |said| state.observe(said));
+                            take_said(&mut lines, |said| state.driver.input(said));
                         }
                         self.live.append(&lines);
                     }
@@ -368,8 +366,8 @@ impl Desk {
     fn provide(&self, digests: &[Digest], outbox: &Outbox) {
         let state = self.state();
         for digest in digests {
-            let path = state.sources.get(digest).cloned().unwrap_or_else(|| self.object(digest));
-            outbox.push_file(*digest, path);
+            let original = state.sources.get(digest).map(PathBuf::as_path);
+            outbox.push_file(*digest, bundle::content(self.remote.project(), digest, original));
         }
     }
 }

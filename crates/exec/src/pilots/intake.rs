@@ -5,7 +5,7 @@
 
 use super::desk::Desk;
 use super::state::ended;
-use crate::cache::object_path;
+use crate::bundle::{self, Came};
 use crossbeam_channel::Receiver;
 use std::collections::{HashMap, HashSet};
 use std::fs;
@@ -194,22 +194,20 @@ impl Landed {
 
     /// Streams and checkpoint go into the folder of the run. Without them the run goes on all the same.
     pub(super) fn lay(&mut self, desk: &Desk) {
-        let folder = tulpar_launch::attempt_folder(&desk.remote.run().attempts(), self.ended.attempt);
-        let none = |stream: &Stream| matches!(stream, Stream::Here(bytes) if bytes.is_empty());
-        if !none(&self.ended.stdout) || !none(&self.ended.stderr) {
-            let laid = fs::create_dir_all(&folder)
-                .and_then(|()| self.lay_stream(desk, &self.ended.stdout, &folder.join("stdout")))
-                .and_then(|()| self.lay_stream(desk, &self.ended.stderr, &folder.join("stderr")));
-            if let Err(error) = laid {
-                desk.warn(format!("what attempt {} said could not be kept: {error}", self.ended.attempt));
-            }
+        let (run, attempt) = (desk.remote.run(), self.ended.attempt);
+        let mut streams = [("stdout", &self.ended.stdout), ("stderr", &self.ended.stderr)].into_iter();
+        let kept = streams.try_for_each(|(name, stream)| match stream {
+            Stream::Here(bytes) if bytes.is_empty() => Ok(()),
+            Stream::Here(bytes) => bundle::keep(run, attempt, name, Came::Bytes(bytes)),
+            Stream::Object { digest, .. } => bundle::keep(run, attempt, name, Came::Shared(&self.path(desk, digest))),
+        });
+        if let Err(error) = kept {
+            desk.warn(format!("what attempt {attempt} said could not be kept: {error}"));
         }
-        if let Some((digest, _)) = &self.ended.io {
-            let laid = fs::create_dir_all(&folder)
-                .and_then(|()| fs::copy(self.path(desk, digest), folder.join(IoRecord::LOG)).map(drop));
-            if let Err(error) = laid {
-                desk.warn(format!("the log of the I/O of attempt {} could not be kept: {error}", self.ended.attempt));
-            }
+        if let Some((digest, _)) = &self.ended.io
+            && let Err(error) = bundle::keep(run, attempt, IoRecord::LOG, Came::Shared(&self.path(desk, digest)))
+        {
+            desk.warn(format!("the log of the I/O of attempt {attempt} could not be kept: {error}"));
         }
         if !self.ended.checkpoint.is_empty() {
             let job = desk.remote.run().checkpoints().join(self.ended.attempt.job.0.to_string());
@@ -219,23 +217,9 @@ impl Landed {
         }
     }
 
-    fn lay_stream(&self, desk: &Desk, stream: &Stream, to: &Path) -> io::Result<()> {
-        match stream {
-            Stream::Here(bytes) if bytes.is_empty() => Ok(()),
-            Stream::Here(bytes) => fs::write(to, bytes),
-            Stream::Object { digest, .. } => fs::copy(self.path(desk, digest), to).map(drop),
-        }
-    }
-
     fn outputs(&self) -> Vec<(OutputFile, Option<PathBuf>)> {
         let outputs = self.ended.report.outputs.iter();
-        // The same content may be output twice; one file is enough.
-        let mut given = HashSet::new();
-        let with_file = outputs.map(|output| {
-            let file = self.files.get(&output.digest).filter(|_| given.insert(output.digest));
-            (output.clone(), file.cloned())
-        });
-        with_file.collect()
+        outputs.map(|output| (output.clone(), self.files.get(&output.digest).cloned())).collect()
     }
 
     pub(super) fn conclude(self, stored: Result<(), String>) -> Conclusion {
@@ -261,16 +245,11 @@ pub(super) fn run(desk: &Desk, landed: &Receiver<Landed>) {
             None => landed.outputs(),
             Some(_) => Vec::new(),
         });
-        let stored = desk.depot.commit(outputs.collect());
+        let stored = desk.objects.import(outputs.collect());
         let concluded = batch.into_iter().zip(stored).map(|(landed, stored)| {
-            let stored = landed.problem.clone().map_or(stored, Err);
+            let stored = landed.problem.clone().map_or(stored.map_err(|error| error.to_string()), Err);
             landed.conclude(stored)
         });
         desk.conclude(concluded.collect());
     }
-}
-
-/// Where an object lies in a store.
-pub(super) fn object(cache: &Path, digest: &Digest) -> PathBuf {
-    object_path(cache, digest)
 }

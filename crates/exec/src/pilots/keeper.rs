@@ -3,11 +3,11 @@
 use super::desk::Desk;
 use super::state::{PilotNode, Slot, State};
 use super::supply::{PilotJob, Supply};
-use crate::executor::Observation;
 use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::PoisonError;
 use std::time::{Duration, Instant};
+use tulpar_core::event::Input;
 use tulpar_core::job::Ending;
 
 /// Looks at leases so often, at least.
@@ -229,10 +229,10 @@ fn ended(state: &State, watch: &mut Watch, name: &str) {
     }
     pause(watch);
     if watch.failures == WORTH_SAYING {
-        state.observe(Observation::Warning(format!(
+        state.driver.warn(format!(
             "the pilot {name} has ended {WORTH_SAYING} times before it called: look at its log, and whether the node can \
              reach this machine"
-        )));
+        ));
     }
 }
 
@@ -260,7 +260,7 @@ fn give_up(state: &mut State, lease: Duration, watches: Option<&Vec<Watch>>) {
     };
     if since.elapsed() > lease + lease / 4 || (0..state.slots.len()).all(accounted) {
         for attempt in std::mem::take(&mut state.orphans) {
-            state.observe(Observation::Ended(attempt, super::state::ended(Ending::DriverLost)));
+            state.driver.input(Input::Ended { attempt, report: super::state::ended(Ending::DriverLost) });
         }
     }
 }

@@ -1,5 +1,6 @@
 //! Makes jobs fit for another machine: inputs become objects, and long lists of them are sent once a connection.
 
+use crate::bundle;
 use std::collections::{HashMap, VecDeque};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -39,7 +40,7 @@ pub(super) fn lay(
         work.lists.push((position as u32, lists.id(files, root, sources, to)));
     }
     for image in work.spec.script.iter_mut().flat_map(|script| &mut script.images) {
-        image.file = portable_file(&image.file, root, sources);
+        image.file = portable(std::slice::from_ref(&image.file), root, sources).remove(0);
     }
     Message::Work(Box::new(work)).lay(to);
 }
@@ -85,15 +86,10 @@ fn digest(files: &[InputFile]) -> Digest {
 }
 
 fn portable(files: &[InputFile], root: &Path, sources: &mut HashMap<Digest, PathBuf>) -> Vec<InputFile> {
-    files.iter().map(|file| portable_file(file, root, sources)).collect()
-}
-
-fn portable_file(file: &InputFile, root: &Path, sources: &mut HashMap<Digest, PathBuf>) -> InputFile {
-    match &file.source {
-        Source::Path(path) => {
-            sources.entry(file.digest).or_insert_with(|| root.join(path));
-            InputFile { source: Source::Object, ..file.clone() }
+    let mut note = |digest, original: Option<PathBuf>| {
+        if let Some(original) = original {
+            sources.entry(digest).or_insert(original);
         }
-        Source::Object | Source::Remote(_) | Source::Text(_) => file.clone(),
-    }
+    };
+    files.iter().map(|file| bundle::portable(file, root, &mut note)).collect()
 }

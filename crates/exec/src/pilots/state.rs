@@ -3,19 +3,19 @@
 //! Plain bookkeeping under one lock. What goes over a connection and what is told to the engine is decided here.
 
 use super::lists::Lists;
-use crossbeam_channel::Sender;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::net::{Shutdown, TcpStream};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Instant;
+use tulpar_core::event::Input;
 use tulpar_core::ids::{AttemptId, Digest, NodeId};
 use tulpar_core::job::{Ending, JobSpec, Report};
 use tulpar_core::resources::Capacity;
 use tulpar_launch::pilot::message::{Hello, Message, Stage, Welcome};
 use tulpar_launch::pilot::outbox::Outbox;
 
-use crate::executor::Observation;
+use crate::executor::ToDriver;
 use crate::local::now;
 
 /// A node that a pilot may become.
@@ -38,7 +38,7 @@ pub(super) struct State {
     pub(super) sources: HashMap<Digest, PathBuf>,
     pub(super) closing: bool,
     connections: u64,
-    observations: Sender<Observation>,
+    pub(super) driver: ToDriver,
 }
 
 pub(super) struct Slot {
@@ -102,7 +102,7 @@ pub(super) struct Greeting {
 }
 
 impl State {
-    pub(super) fn new(nodes: Vec<PilotNode>, observations: Sender<Observation>) -> Self {
+    pub(super) fn new(nodes: Vec<PilotNode>, driver: ToDriver) -> Self {
         let names = nodes.iter().enumerate().map(|(slot, node)| (node.name.clone(), slot)).collect();
         let slot = |node| Slot {
             node,
@@ -123,13 +123,8 @@ impl State {
             sources: HashMap::new(),
             closing: false,
             connections: 0,
-            observations,
+            driver,
         }
-    }
-
-    pub(super) fn observe(&self, observation: Observation) {
-        // Nobody listens any more when the driver is gone.
-        let _ = self.observations.send(observation);
     }
 
     /// Which pilot gets a job: the one that the engine chose, or, when that has to do, the one that has least to do. Tasks
@@ -309,7 +304,7 @@ impl State {
 
     pub(super) fn set_present(&mut self, slot: usize, present: bool) {
         if std::mem::replace(&mut self.slots[slot].present, present) != present {
-            self.observe(Observation::Node { node: self.slots[slot].node.id, present });
+            self.driver.input(Input::Node { node: self.slots[slot].node.id, present });
         }
     }
 
@@ -317,7 +312,7 @@ impl State {
         if let Some(placed) = self.attempts.get_mut(&attempt)
             && !std::mem::replace(&mut placed.started, true)
         {
-            self.observe(Observation::Started(attempt));
+            self.driver.input(Input::Started { attempt });
         }
     }
 
@@ -326,7 +321,7 @@ impl State {
         let Some(placed) = self.attempts.remove(&attempt) else { return };
         self.slots[placed.slot].attempts.remove(&attempt);
         self.slots[placed.slot].load -= u64::from(placed.milli_cpus);
-        self.observe(Observation::Ended(attempt, report));
+        self.driver.input(Input::Ended { attempt, report });
     }
 
     /// Ends an attempt of which nothing is known.
@@ -386,7 +381,7 @@ mod tests {
             name: format!("pilot-{id}"),
             capacity: Capacity { milli_cpus: 1000, ..Capacity::default() },
         };
-        let mut state = State::new(vec![node(0), node(1)], crossbeam_channel::unbounded().0);
+        let mut state = State::new(vec![node(0), node(1)], ToDriver::new().0);
         for slot in &mut state.slots {
             let stream = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
             let (outbox, lists) = (Arc::default(), Lists::default());

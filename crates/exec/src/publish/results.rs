@@ -277,7 +277,7 @@ impl Results {
     fn fill(&mut self, object: &Path, path: &Path, executable: bool) -> io::Result<bool> {
         let mut from = File::open(object)?;
         let private = from.metadata()?.permissions().mode() & 0o077 == 0;
-        let mode = tulpar_launch::mode_of_object(executable, private) | 0o200;
+        let mode = tulpar_launch::objects::mode(executable, private) | 0o200;
         let mut file = OpenOptions::new().write(true).create(true).truncate(true).mode(mode).open(path)?;
         // The mode of an open file is less the umask; a result that is to run must be able to.
         file.set_permissions(Permissions::from_mode(mode))?;

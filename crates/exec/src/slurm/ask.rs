@@ -3,7 +3,6 @@
 use super::follow::Follower;
 use super::table::Stage;
 use super::tools::{self, Failure};
-use crate::executor::Observation;
 use crate::local::now;
 use crate::slurm::text::lists::write_indices;
 use crate::slurm::text::state::Phase;
@@ -11,6 +10,7 @@ use crate::slurm::text::table::Row;
 use crossbeam_channel::{Receiver, Sender};
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
+use tulpar_core::event::Input;
 
 /// `squeue` is asked this often at most, and not longer than a tenth of the time.
 pub(crate) const ASK: Duration = Duration::from_secs(1);
@@ -113,14 +113,14 @@ impl Follower {
         if !away.2 && away.0.elapsed() >= AWAY_SAID {
             away.2 = true;
             let words = format!("Slurm does not answer ({}); jobs that run go on, and Tulpar waits for it", away.1);
-            self.warn(words);
+            self.driver.warn(words);
         }
         self.every = ASK;
     }
 
     fn is_back(&mut self) {
         if let Some((since, _, true)) = self.away.take() {
-            self.warn(format!("Slurm answers again after {} seconds", since.elapsed().as_secs()));
+            self.driver.warn(format!("Slurm answers again after {} seconds", since.elapsed().as_secs()));
         }
     }
 
@@ -131,7 +131,7 @@ impl Follower {
             Some(failure) if self.database_away.is_none() => {
                 let text = failure.text();
                 self.database_away = Some(Instant::now());
-                self.warn(format!(
+                self.driver.warn(format!(
                     "sacct does not answer ({text}); how jobs ended that Slurm has forgotten is asked again"
                 ));
             }
@@ -193,7 +193,7 @@ impl Follower {
                     task.left = None;
                 }
                 task.stage = Stage::Held;
-                self.observe(Observation::Held(attempt, reason));
+                self.driver.input(Input::Held { attempt, reason });
             }
             (Phase::Waiting, None) if stage != Stage::Waiting => {
                 if stage == Stage::Running {
@@ -201,12 +201,12 @@ impl Follower {
                     task.left = None;
                 }
                 task.stage = Stage::Waiting;
-                self.observe(Observation::Released(attempt));
+                self.driver.input(Input::Released { attempt });
             }
             (Phase::Running, _) if stage != Stage::Running => {
                 task.stage = Stage::Running;
                 task.started = Some(now());
-                self.observe(Observation::Started(attempt));
+                self.driver.input(Input::Started { attempt });
             }
             _ => {}
         }

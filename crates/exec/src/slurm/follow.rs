@@ -8,7 +8,7 @@ use super::room::{Class, Room};
 use super::submit::{self, Group, Refused, Submitted, Submitter};
 use super::table::{Batch, Stage, Task};
 use super::watching::Watching;
-use crate::executor::Observation;
+use crate::executor::ToDriver;
 use crate::remote::Remote;
 use crate::slurm::text::cluster::Cluster;
 use crossbeam_channel::{Receiver, Sender, after, never, select, unbounded};
@@ -26,8 +26,8 @@ const LOOK: Duration = Duration::from_millis(100);
 /// At the end, for jobs that were cancelled to be gone.
 const CLOSING: Duration = Duration::from_secs(120);
 pub(crate) fn request_of(spec: &JobSpec) -> Request {
-    let request = match &spec.request {
-        Some(request) => (**request).clone(),
+    let request = match spec.queued() {
+        Some(request) => request.clone(),
         None => Request { milli_cpus: spec.milli_cpus, memory: spec.limits.memory, ..Request::default() },
     };
     let every = spec.checkpoint.as_ref().and_then(|checkpoint| checkpoint.every);
@@ -43,7 +43,7 @@ pub(crate) struct Follower {
     pub(super) queue: Queue,
     pub(super) cluster: Arc<Cluster>,
     pub(super) batches: Batches,
-    pub(super) observations: Sender<Observation>,
+    pub(super) driver: ToDriver,
     pub(super) live: Watching,
     pub(super) groups: Sender<Group>,
     pub(super) submitted: Receiver<Submitted>,
@@ -98,7 +98,7 @@ impl Follower {
         queue: Queue,
         cluster: Arc<Cluster>,
         batches: Batches,
-        observations: Sender<Observation>,
+        driver: ToDriver,
     ) -> Self {
         let (groups, to_submit) = unbounded();
         let (done, submitted) = unbounded();
@@ -110,7 +110,7 @@ impl Follower {
             cluster: cluster.clone(),
             batches: batches.clone(),
             closing: closing.clone(),
-            observations: observations.clone(),
+            driver: driver.clone(),
         };
         std::thread::spawn(move || submitter.run(&to_submit, &done));
         let tag = batches.tag.clone();
@@ -121,7 +121,7 @@ impl Follower {
             queue,
             cluster,
             batches,
-            observations,
+            driver,
             groups,
             submitted,
             asks,
@@ -208,15 +208,6 @@ impl Follower {
 
     pub(crate) fn accounting(&self) -> bool {
         self.cluster.configuration.accounting
-    }
-
-    pub(crate) fn observe(&self, observation: Observation) {
-        // Nobody listens any more when the driver is gone.
-        let _ = self.observations.send(observation);
-    }
-
-    pub(crate) fn warn(&self, words: String) {
-        self.observe(Observation::Warning(words));
     }
 
     // --- in ---------------------------------------------------------------------------------------------------------

@@ -5,11 +5,11 @@ use super::batches::Told;
 use super::endings::{self, Remains};
 use super::follow::Follower;
 use super::table::{Stage, Task};
-use crate::executor::Observation;
 use crate::local::now;
 use crate::remote::{Files, HarvestError};
 use crate::slurm::text::state::Over;
 use std::time::{Duration, Instant};
+use tulpar_core::event::Input;
 use tulpar_core::job::Ending;
 
 /// For a report to be seen on a file system that is shared, after Slurm said that the job is over.
@@ -23,7 +23,7 @@ impl Follower {
             Ok(told) => told.into_iter().for_each(|told| self.take_told(told)),
             Err(error) => {
                 if self.away.is_none() {
-                    self.warn(format!("the folder {} cannot be read: {error}", self.batches.events().display()));
+                    self.driver.warn(format!("the folder {} cannot be read: {error}", self.batches.events().display()));
                     self.away = Some((Instant::now(), error.to_string(), true));
                 }
             }
@@ -63,9 +63,9 @@ impl Follower {
                     task.started = Some(now());
                     self.lost.remove(&(told.batch, index));
                     if again {
-                        self.observe(Observation::Released(attempt));
+                        self.driver.input(Input::Released { attempt });
                     }
-                    self.observe(Observation::Started(attempt));
+                    self.driver.input(Input::Started { attempt });
                 }
             }
             Some(code) => {
@@ -97,7 +97,7 @@ impl Follower {
         match self.remote.harvest(attempt, Files::Shared) {
             Ok(report) => {
                 self.over(number, index);
-                self.observe(Observation::Ended(attempt, Box::new(report)));
+                self.driver.input(Input::Ended { attempt, report: Box::new(report) });
                 true
             }
             Err(HarvestError::NoReport(_)) => false,

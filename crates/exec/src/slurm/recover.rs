@@ -7,12 +7,12 @@
 use super::ask::{ASK, Ask};
 use super::follow::Follower;
 use super::table::{Batch, Stage, Task};
-use crate::executor::Observation;
 use crate::remote::Files;
 use crate::slurm::text::state::Phase;
 use crate::slurm::text::table::Row;
 use std::collections::{BTreeMap, HashMap};
 use std::time::{Duration, Instant};
+use tulpar_core::event::Input;
 use tulpar_core::ids::AttemptId;
 use tulpar_core::job::Ending;
 
@@ -27,7 +27,7 @@ impl Follower {
         let earlier = match self.batches.earlier() {
             Ok(earlier) => earlier,
             Err(error) => {
-                self.warn(format!("what was submitted before cannot be read: {error}"));
+                self.driver.warn(format!("what was submitted before cannot be read: {error}"));
                 BTreeMap::new()
             }
         };
@@ -42,7 +42,7 @@ impl Follower {
                 Some((number, index)) => live.entry(*number).or_default().push(*index),
                 // It was never announced, or its batch is over and its end was not written down.
                 None => match self.remote.harvest(*attempt, Files::Shared) {
-                    Ok(report) => self.observe(Observation::Ended(*attempt, Box::new(report))),
+                    Ok(report) => self.driver.input(Input::Ended { attempt: *attempt, report: Box::new(report) }),
                     Err(_) => self.end_unsent(*attempt, Ending::DriverLost),
                 },
             }
@@ -93,7 +93,7 @@ impl Follower {
     pub(crate) fn found_unconfirmed(&mut self, number: u32, array: u64) {
         self.unconfirmed.remove(&number);
         if let Err(error) = self.batches.confirm(number, array) {
-            self.warn(format!("the number {array} of a job cannot be written down: {error}"));
+            self.driver.warn(format!("the number {array} of a job cannot be written down: {error}"));
         }
         self.confirm(number, array);
     }
@@ -128,7 +128,7 @@ impl Follower {
     /// First the mark that stops jobs, then the look for jobs that started before it: one of both sees the other.
     fn give_up_unconfirmed(&mut self, number: u32) {
         if let Err(error) = self.batches.void(number) {
-            self.warn(format!("a batch that Slurm does not know cannot be marked: {error}"));
+            self.driver.warn(format!("a batch that Slurm does not know cannot be marked: {error}"));
             return;
         }
         let told = self.batches.told().unwrap_or_default();

@@ -88,7 +88,7 @@ impl Follower {
         let hopeless = now.duration_since(room.taken) > PATIENCE && group.specs.len() == 1;
         if !self.told_full {
             self.told_full = true;
-            self.warn(format!(
+            self.driver.warn(format!(
                 "Slurm takes no more jobs now ({text}); Tulpar submits fewer at a time, and the rest when there is room. \
                  `at_most` of the site says how many jobs of a run may be in the queue"
             ));

@@ -8,7 +8,7 @@ use super::room::Class;
 use super::tools::{self, Failure};
 use super::{PATIENCE, follow};
 use crate::driver::crash_point;
-use crate::executor::Observation;
+use crate::executor::ToDriver;
 use crate::remote::{Files, Remote};
 use crate::slurm::text::cluster::Cluster;
 use crate::slurm::text::script;
@@ -61,7 +61,7 @@ pub(crate) struct Submitter {
     pub(crate) cluster: Arc<Cluster>,
     pub(crate) batches: Batches,
     pub(crate) closing: Arc<AtomicBool>,
-    pub(crate) observations: Sender<Observation>,
+    pub(crate) driver: ToDriver,
 }
 
 impl Submitter {
@@ -153,7 +153,7 @@ impl Submitter {
                     if !told {
                         told = true;
                         let words = format!("Slurm does not take jobs now ({text}); Tulpar tries again until it does");
-                        let _ = self.observations.send(Observation::Warning(words));
+                        self.driver.warn(words);
                     }
                     std::thread::sleep(AGAIN);
                 }

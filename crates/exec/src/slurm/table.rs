@@ -2,10 +2,10 @@
 
 use super::endings;
 use super::follow::Follower;
-use crate::executor::Observation;
 use crate::live::LiveReader;
 use crate::slurm::text::state::Over;
 use std::time::Instant;
+use tulpar_core::event::Input;
 use tulpar_core::ids::AttemptId;
 use tulpar_core::job::Ending;
 use tulpar_core::units::Timestamp;
@@ -86,11 +86,11 @@ impl Follower {
         // Whoever takes a report in removes them; here nobody does.
         self.remote.forget_secrets(attempt);
         self.over(number, index);
-        self.observe(Observation::Ended(attempt, endings::report(ending, started, words)));
+        self.driver.input(Input::Ended { attempt, report: endings::report(ending, started, words) });
     }
 
     pub(crate) fn end_unsent(&self, attempt: AttemptId, ending: Ending) {
-        self.observe(Observation::Ended(attempt, endings::report(ending, None, String::new())));
+        self.driver.input(Input::Ended { attempt, report: endings::report(ending, None, String::new()) });
     }
 
     pub(super) fn over(&mut self, number: u32, index: u32) {

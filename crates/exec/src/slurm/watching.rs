@@ -88,7 +88,7 @@ impl Follower {
         let reader = task.said.get_or_insert_with(|| LiveReader::at(path.to_owned()));
         let mut lines = reader.news().unwrap_or_default();
         lines.retain(|line| line.attempt() == attempt);
-        take_said(&mut lines, |said| self.observe(said));
+        take_said(&mut lines, |said| self.driver.input(said));
     }
 
     /// The running tasks whose turn it is.

@@ -49,7 +49,7 @@ impl Fixture {
     fn made(&self, run: &str, name: &str, command: &str, content: &str) -> OutputFile {
         let mut cache = Cache::open(&self.path, run).unwrap();
         let output = object(&self.path, "model.bin", content);
-        cache.remember(name, &key(command), std::slice::from_ref(&output)).unwrap();
+        cache.remember(name, &key(command), std::slice::from_ref(&output), None).unwrap();
         output
     }
 
@@ -72,7 +72,7 @@ fn what_was_remembered_is_found_at_once_and_by_the_next_process() {
     let mut cache = Cache::open(&at.path, "galaxy-1").unwrap();
     assert_eq!(cache.look("train", &key("train 1")), Cached::Miss(Reason::New));
     let output = object(&at.path, "model.bin", "weights");
-    cache.remember("train", &key("train 1"), std::slice::from_ref(&output)).unwrap();
+    cache.remember("train", &key("train 1"), std::slice::from_ref(&output), None).unwrap();
     assert_eq!(cache.look("train", &key("train 1")), hit(&output, "galaxy-1"));
     drop(cache);
     let mut next = Cache::open(&at.path, "galaxy-2").unwrap();
@@ -165,7 +165,7 @@ fn remembering_without_the_object_is_refused() {
     let at = Fixture::new();
     let mut cache = Cache::open(&at.path, "r-1").unwrap();
     let output = OutputFile { output: 0, path: "x".into(), size: 1, digest: Digest::of(b"x"), executable: false };
-    assert!(matches!(cache.remember("t", &key("t"), &[output]), Err(CacheError::ObjectMissing { .. })));
+    assert!(matches!(cache.remember("t", &key("t"), &[output], None), Err(CacheError::ObjectMissing { .. })));
     drop(cache);
     assert_eq!(at.segments(), 0);
 }
@@ -177,8 +177,8 @@ fn two_runs_in_one_folder_see_each_other_and_neither_spoils_the_other() {
     let mut two = Cache::open(&at.path, "r-2").unwrap();
     let output = object(&at.path, "model.bin", "weights");
     for n in 0..50 {
-        one.remember(&format!("a{n}"), &key(&format!("a {n}")), std::slice::from_ref(&output)).unwrap();
-        two.remember(&format!("b{n}"), &key(&format!("b {n}")), std::slice::from_ref(&output)).unwrap();
+        one.remember(&format!("a{n}"), &key(&format!("a {n}")), std::slice::from_ref(&output), None).unwrap();
+        two.remember(&format!("b{n}"), &key(&format!("b {n}")), std::slice::from_ref(&output), None).unwrap();
     }
     // Asked often, the other's entries appear (at most a second later).
     while two.look("a7", &key("a 7")) != hit(&output, "r-1") {
@@ -313,7 +313,7 @@ fn child_that_remembers_until_it_is_killed() {
     let mut cache = Cache::open(&folder, "killed").unwrap();
     let output = object(&folder, "x", "x");
     for n in 0.. {
-        cache.remember(&format!("t{n}"), &key(&format!("t {n}")), std::slice::from_ref(&output)).unwrap();
+        cache.remember(&format!("t{n}"), &key(&format!("t {n}")), std::slice::from_ref(&output), None).unwrap();
         if n == 200 {
             fs::write(folder.join("far-enough"), "").unwrap();
         }

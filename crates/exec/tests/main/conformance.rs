@@ -6,21 +6,22 @@
 use crossbeam_channel::Receiver;
 use std::path::Path;
 use std::time::Duration;
+use tulpar_core::event::Input;
 use tulpar_core::ids::{AttemptId, JobId};
 use tulpar_core::job::{CommandLine, Ending, JobSpec, OutputSpec, Report};
 use tulpar_core::live::{LiveLine, Seen};
 use tulpar_core::site::{Queue, System};
 use tulpar_core::workflow::{Limits, OutputKind};
 use tulpar_exec::condor::{self, Condor};
-use tulpar_exec::executor::{Executor, Observation};
+use tulpar_exec::executor::{Executor, FromExecutor};
 use tulpar_exec::folder::Project;
 use tulpar_exec::local::{Local, folders};
 use tulpar_exec::remote::{Files, Remote};
 
 /// How one kind of executor is started over a project folder.
-type Place = fn(&Path) -> (Box<dyn Executor>, Receiver<Observation>);
+type Place = fn(&Path) -> (Box<dyn Executor>, Receiver<FromExecutor>);
 
-fn local(folder: &Path) -> (Box<dyn Executor>, Receiver<Observation>) {
+fn local(folder: &Path) -> (Box<dyn Executor>, Receiver<FromExecutor>) {
     let project = Project::new(folder).unwrap();
     let run = project.new_run("conformance").unwrap();
     let options = tulpar_launch::Options::new(run.path.display().to_string());
@@ -29,7 +30,7 @@ fn local(folder: &Path) -> (Box<dyn Executor>, Receiver<Observation>) {
 }
 
 /// A real pool: these tests run on its submit host, with the program that travels named by `TULPAR_LAUNCH`.
-fn condor(folder: &Path) -> (Box<dyn Executor>, Receiver<Observation>) {
+fn condor(folder: &Path) -> (Box<dyn Executor>, Receiver<FromExecutor>) {
     let project = Project::new(folder).unwrap();
     let run = project.new_run("conformance").unwrap();
     let remote = Remote::new(project, run, Box::new(|_| None));
@@ -39,7 +40,7 @@ fn condor(folder: &Path) -> (Box<dyn Executor>, Receiver<Observation>) {
     (Box::new(executor), observations)
 }
 
-fn slurm(folder: &Path) -> (Box<dyn Executor>, Receiver<Observation>) {
+fn slurm(folder: &Path) -> (Box<dyn Executor>, Receiver<FromExecutor>) {
     let (executor, observations) = super::slurm::start(folder, &super::slurm::queue());
     (Box::new(executor), observations)
 }
@@ -76,7 +77,7 @@ pub(crate) fn spec(job: u32, line: &str) -> Box<JobSpec> {
         gpus: Vec::new(),
         cores: Vec::new(),
         node: "here".into(),
-        request: Some(Box::default()),
+        place: tulpar_core::job::Place::Queued(Box::default()),
         script: None,
         objectives: Vec::new(),
     })
@@ -86,31 +87,31 @@ pub(crate) fn spec(job: u32, line: &str) -> Box<JobSpec> {
 pub(crate) const PATIENCE: Duration = Duration::from_secs(240);
 
 /// What is said about attempts until this many have ended.
-pub(crate) fn hear(observations: &Receiver<Observation>, ends: usize) -> Vec<Observation> {
+pub(crate) fn hear(observations: &Receiver<FromExecutor>, ends: usize) -> Vec<FromExecutor> {
     let mut heard = Vec::new();
     let mut ended = 0;
     while ended < ends {
         let observation = observations.recv_timeout(PATIENCE).expect("an attempt ends in time");
-        ended += usize::from(matches!(observation, Observation::Ended(..)));
+        ended += usize::from(matches!(observation, FromExecutor::Input(Input::Ended { .. })));
         heard.push(observation);
     }
     heard
 }
 
-pub(crate) fn report_of(heard: &[Observation], job: u32) -> Report {
+pub(crate) fn report_of(heard: &[FromExecutor], job: u32) -> Report {
     let found = heard.iter().find_map(|observation| match observation {
-        Observation::Ended(attempt, report) if attempt.job == JobId(job) => Some((**report).clone()),
+        FromExecutor::Input(Input::Ended { attempt, report }) if attempt.job == JobId(job) => Some((**report).clone()),
         _ => None,
     });
     found.unwrap_or_else(|| panic!("nothing was said of the end of job {job}"))
 }
 
-fn on_every_place(test: impl Fn(&str, Box<dyn Executor>, Receiver<Observation>)) {
+fn on_every_place(test: impl Fn(&str, Box<dyn Executor>, Receiver<FromExecutor>)) {
     in_every_place(|name, _, executor, observations| test(name, executor, observations));
 }
 
 /// As [`on_every_place`], with the folder of the project.
-fn in_every_place(test: impl Fn(&str, &Path, Box<dyn Executor>, Receiver<Observation>)) {
+fn in_every_place(test: impl Fn(&str, &Path, Box<dyn Executor>, Receiver<FromExecutor>)) {
     for (name, place) in PLACES.iter().filter(|(name, _)| is_asked(name)) {
         let folder = tempfile::tempdir().unwrap();
         let (executor, observations) = place(folder.path());
@@ -123,7 +124,10 @@ fn an_attempt_is_said_to_start_then_to_end_once() {
     on_every_place(|name, mut executor, observations| {
         executor.submit(vec![spec(1, "true")]);
         let heard = hear(&observations, 1);
-        assert!(matches!(heard[..], [Observation::Started(_), Observation::Ended(..)]), "{name}: {heard:?}");
+        assert!(
+            matches!(heard[..], [FromExecutor::Input(Input::Started { .. }), FromExecutor::Input(Input::Ended { .. })]),
+            "{name}: {heard:?}"
+        );
         assert_eq!(report_of(&heard, 1).ending, Ending::Exit(0), "{name}");
         executor.shutdown();
         assert!(observations.try_iter().next().is_none(), "{name}: it ended twice");
@@ -139,7 +143,9 @@ fn a_running_attempt_is_seen_before_it_ends() {
         let begun = std::time::Instant::now();
         let seen = loop {
             assert!(begun.elapsed() < PATIENCE, "{name}: nobody saw it");
-            if let Ok(Observation::Ended(_, report)) = observations.recv_timeout(Duration::from_millis(100)) {
+            if let Ok(FromExecutor::Input(Input::Ended { report, .. })) =
+                observations.recv_timeout(Duration::from_millis(100))
+            {
                 panic!("{name}: it ended before anybody saw it: {report:?}");
             }
             let text = std::fs::read_to_string(&samples).unwrap_or_default();
@@ -213,8 +219,8 @@ fn a_cancelled_attempt_ends_as_it_was_told_and_unknown_ones_are_ignored() {
         let (mut one, mut two) = (false, false);
         while !(one && two) {
             match observations.recv_timeout(Duration::from_secs(60)).expect("they start") {
-                Observation::Started(attempt) if attempt.job == JobId(1) => one = true,
-                Observation::Started(_) => two = true,
+                FromExecutor::Input(Input::Started { attempt }) if attempt.job == JobId(1) => one = true,
+                FromExecutor::Input(Input::Started { .. }) => two = true,
                 other => panic!("{name}: {other:?}"),
             }
         }
@@ -245,7 +251,7 @@ fn a_thousand_attempts_at_once_all_end() {
         executor.submit((0..1000).map(|job| spec(job, "true")).collect());
         let heard = hear(&observations, 1000);
         let reports = heard.iter().filter_map(|observation| match observation {
-            Observation::Ended(attempt, report) => Some((attempt, report)),
+            FromExecutor::Input(Input::Ended { attempt, report }) => Some((attempt, report)),
             _ => None,
         });
         let (good, bad): (Vec<_>, Vec<_>) = reports.partition(|(_, report)| report.ending.is_success());

@@ -7,12 +7,13 @@ mod work;
 use crossbeam_channel::{Receiver, unbounded};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
+use tulpar_core::event::Input;
 use tulpar_core::ids::{AttemptId, Digest, JobId, NodeId};
-use tulpar_core::job::{CommandLine, Ending, InputFile, InputFiles, JobSpec, OutputSpec, Report, Source};
+use tulpar_core::job::{CommandLine, Ending, InputFile, InputFiles, JobSpec, OutputSpec, Place, Report, Source};
 use tulpar_core::resources::Capacity;
 use tulpar_core::units::Bytes;
 use tulpar_core::workflow::{Limits, OutputKind};
-use tulpar_exec::executor::{Executor, Observation};
+use tulpar_exec::executor::{Executor, FromExecutor};
 use tulpar_exec::folder::{Project, RunFolder};
 use tulpar_exec::pilots::{LocalSupply, Options, PilotNode, Pilots, folder};
 use tulpar_exec::remote::Remote;
@@ -83,7 +84,7 @@ impl Executor for Spread {
 }
 
 /// Two pilots that are there, for the tests of all executors.
-pub(super) fn place(path: &Path) -> (Box<dyn Executor>, Receiver<Observation>) {
+pub(super) fn place(path: &Path) -> (Box<dyn Executor>, Receiver<FromExecutor>) {
     let project = Project::new(path).unwrap();
     let run = project.new_run("conformance").unwrap();
     let options = options(&project, &run.path);
@@ -91,12 +92,12 @@ pub(super) fn place(path: &Path) -> (Box<dyn Executor>, Receiver<Observation>) {
     let (pilots, observations) = Pilots::start(remote, nodes(2), options).unwrap();
     for _ in 0..2 {
         let there = observations.recv_timeout(Duration::from_secs(60)).expect("pilots come");
-        assert!(matches!(there, Observation::Node { present: true, .. }), "{there:?}");
+        assert!(matches!(there, FromExecutor::Input(Input::Node { present: true, .. })), "{there:?}");
     }
     let (told, heard) = unbounded();
     std::thread::spawn(move || {
         for observation in observations {
-            if !matches!(observation, Observation::Node { .. }) && told.send(observation).is_err() {
+            if !matches!(observation, FromExecutor::Input(Input::Node { .. })) && told.send(observation).is_err() {
                 return;
             }
         }
@@ -111,7 +112,7 @@ struct Scene {
     project: Project,
     run: RunFolder,
     pilots: Pilots,
-    observations: Receiver<Observation>,
+    observations: Receiver<FromExecutor>,
 }
 
 impl Scene {
@@ -131,12 +132,12 @@ impl Scene {
         Scene { _place: None, project, run, pilots, observations }
     }
 
-    fn hear(&self) -> Observation {
+    fn hear(&self) -> FromExecutor {
         self.observations.recv_timeout(Duration::from_secs(60)).expect("something happens within a minute")
     }
 
     /// What is said until this one is, which is the last.
-    fn hear_until(&self, wanted: impl Fn(&Observation) -> bool) -> Vec<Observation> {
+    fn hear_until(&self, wanted: impl Fn(&FromExecutor) -> bool) -> Vec<FromExecutor> {
         let mut heard = Vec::new();
         loop {
             heard.push(self.hear());
@@ -148,20 +149,22 @@ impl Scene {
 
     fn wait_for_pilots(&self, count: usize) {
         for _ in 0..count {
-            self.hear_until(|it| matches!(it, Observation::Node { present: true, .. }));
+            self.hear_until(|it| matches!(it, FromExecutor::Input(Input::Node { present: true, .. })));
         }
     }
 
     fn report(&self, job: u32) -> Report {
-        let end = |it: &Observation| matches!(it, Observation::Ended(attempt, _) if attempt.job == JobId(job));
+        let end = |it: &FromExecutor| matches!(it, FromExecutor::Input(Input::Ended { attempt, .. }) if attempt.job == JobId(job));
         match self.hear_until(end).pop() {
-            Some(Observation::Ended(_, report)) => *report,
+            Some(FromExecutor::Input(Input::Ended { report, .. })) => *report,
             _ => unreachable!("it was the last"),
         }
     }
 
     fn wait_for_start(&self, job: u32) {
-        self.hear_until(|it| matches!(it, Observation::Started(attempt) if attempt.job == JobId(job)));
+        self.hear_until(
+            |it| matches!(it, FromExecutor::Input(Input::Started { attempt }) if attempt.job == JobId(job)),
+        );
     }
 
     fn end(self) {
@@ -203,7 +206,7 @@ fn spec(job: u32, pilot: u32, line: &str) -> Box<JobSpec> {
         gpus: Vec::new(),
         cores: Vec::new(),
         node: format!("pilot-{pilot}"),
-        request: None,
+        place: Place::Owned,
         script: None,
         objectives: Vec::new(),
     })

@@ -4,12 +4,13 @@ use super::conformance::{PATIENCE, hear, is_asked, report_of, spec};
 use crossbeam_channel::Receiver;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use tulpar_core::event::Input;
 use tulpar_core::ids::{AttemptId, Digest, JobId};
-use tulpar_core::job::{Ending, JobSpec, OutputSpec, Report};
+use tulpar_core::job::{Ending, JobSpec, OutputSpec, Place, Report};
 use tulpar_core::resources::Request;
 use tulpar_core::site::{Queue, System};
 use tulpar_core::workflow::{Best, Checkpoint, OutputKind};
-use tulpar_exec::executor::{Executor, Observation};
+use tulpar_exec::executor::{Executor, FromExecutor};
 use tulpar_exec::folder::Project;
 use tulpar_exec::remote::Remote;
 use tulpar_exec::slurm::Slurm;
@@ -35,7 +36,7 @@ fn remote(folder: &Path) -> Remote {
 }
 
 /// Over the same folder again it is the next driver of the same run.
-pub(crate) fn start(folder: &Path, queue: &Queue) -> (Slurm, Receiver<Observation>) {
+pub(crate) fn start(folder: &Path, queue: &Queue) -> (Slurm, Receiver<FromExecutor>) {
     Slurm::start(remote(folder), queue, launch()).unwrap()
 }
 
@@ -49,7 +50,7 @@ fn attempt(job: u32) -> AttemptId {
 
 fn asking(job: u32, line: &str, request: Request) -> Box<JobSpec> {
     let mut spec = spec(job, line);
-    spec.request = Some(Box::new(request));
+    spec.place = Place::Queued(Box::new(request));
     spec
 }
 
@@ -60,7 +61,7 @@ fn slurm(words: &[&str]) -> String {
 }
 
 /// Waits until something is said that is looked for, and gives all that was said until then.
-fn hear_until(observations: &Receiver<Observation>, wanted: impl Fn(&Observation) -> bool) -> Vec<Observation> {
+fn hear_until(observations: &Receiver<FromExecutor>, wanted: impl Fn(&FromExecutor) -> bool) -> Vec<FromExecutor> {
     let mut heard = Vec::new();
     loop {
         let observation = observations.recv_timeout(PATIENCE).unwrap_or_else(|_| panic!("not said; only {heard:?}"));
@@ -72,8 +73,8 @@ fn hear_until(observations: &Receiver<Observation>, wanted: impl Fn(&Observation
     }
 }
 
-fn started(job: u32) -> impl Fn(&Observation) -> bool {
-    move |observation| matches!(observation, Observation::Started(attempt) if attempt.job == JobId(job))
+fn started(job: u32) -> impl Fn(&FromExecutor) -> bool {
+    move |observation| matches!(observation, FromExecutor::Input(Input::Started { attempt }) if attempt.job == JobId(job))
 }
 
 /// The job of this attempt, as Slurm's commands name it.
@@ -157,10 +158,11 @@ fn a_requeued_attempt_goes_on_from_its_checkpoint() {
     hear_until(&observations, started(1));
     let job = job_name(folder.path());
     slurm(&["scontrol", "requeue", &job]);
-    hear_until(&observations, |observation| matches!(observation, Observation::Released(_)));
+    hear_until(&observations, |observation| matches!(observation, FromExecutor::Input(Input::Released { .. })));
     // Slurm waits two minutes before it starts something again; here it is enough that its clock went on.
     slurm(&["scontrol", "update", &format!("JobId={job}"), "StartTime=now+3seconds"]);
-    let heard = hear_until(&observations, |observation| matches!(observation, Observation::Ended(..)));
+    let heard =
+        hear_until(&observations, |observation| matches!(observation, FromExecutor::Input(Input::Ended { .. })));
     assert!(heard.iter().any(started(1)), "{heard:?}");
     let report = report_of(&heard, 1);
     // Behind what the first start wrote: the shell may say there that its `sleep` was terminated.
@@ -178,8 +180,8 @@ fn a_held_job_is_held_until_it_is_released() {
     let (executor, observations) = start(folder.path(), &queue);
     let mut executor = Box::new(executor);
     executor.submit(vec![spec(1, "true")]);
-    let heard = hear_until(&observations, |observation| matches!(observation, Observation::Held(..)));
-    let Some(Observation::Held(_, reason)) = heard.last() else { unreachable!() };
+    let heard = hear_until(&observations, |observation| matches!(observation, FromExecutor::Input(Input::Held { .. })));
+    let Some(FromExecutor::Input(Input::Held { reason, .. })) = heard.last() else { unreachable!() };
     assert_eq!(reason, "Slurm says `JobHeldUser`: release it with `scontrol release`");
     slurm(&["scontrol", "release", &job_name(folder.path())]);
     let heard = hear(&observations, 1);
@@ -231,7 +233,7 @@ fn nothing_stays_in_the_queue_after_the_end() {
     let (executor, observations) = start(folder.path(), &queue());
     let mut executor = Box::new(executor);
     executor.submit((1..=40).map(|job| spec(job, "sleep 600")).collect());
-    hear_until(&observations, |observation| matches!(observation, Observation::Started(_)));
+    hear_until(&observations, |observation| matches!(observation, FromExecutor::Input(Input::Started { .. })));
     executor.shutdown();
     assert_eq!(in_queue(folder.path()), 0);
 }
@@ -446,7 +448,7 @@ fn a_controller_that_is_away_is_waited_for() {
     hear_until(&observations, started(1));
     std::fs::write(&away, "").unwrap();
     executor.submit(vec![spec(2, "true")]);
-    let warned = |observation: &Observation| matches!(observation, Observation::Warning(_));
+    let warned = |observation: &FromExecutor| matches!(observation, FromExecutor::Warning(_));
     let heard = hear_until(&observations, warned);
     assert!(heard.iter().all(warned), "{heard:?}");
     // What runs goes on, and its end is heard of although nobody can ask Slurm.

@@ -7,14 +7,15 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
+use tulpar_core::event::Input;
 use tulpar_core::ids::{AttemptId, JobId, NodeId};
-use tulpar_core::job::{Ending, JobSpec, Report, Usage};
+use tulpar_core::job::{Ending, JobSpec, Place, Report, Usage};
 use tulpar_core::parcel;
 use tulpar_core::resources::{Capacity, Gpu, Request};
 use tulpar_core::site::{Queue, System};
 use tulpar_core::units::{Bytes, Timestamp};
 use tulpar_exec::condor::{self, Condor, CondorSupply};
-use tulpar_exec::executor::{Executor, Observation};
+use tulpar_exec::executor::{Executor, FromExecutor};
 use tulpar_exec::folder::{Project, RunFolder};
 use tulpar_exec::pilots::{Listed, PilotJob, Supply};
 use tulpar_exec::remote::{Files, Remote};
@@ -90,14 +91,14 @@ impl Stage {
         Remote::new(project, run, Box::new(|name| (name == "TOKEN").then(|| "s3cret".into())))
     }
 
-    fn condor(&self) -> (Box<Condor>, Receiver<Observation>) {
+    fn condor(&self) -> (Box<Condor>, Receiver<FromExecutor>) {
         let queue = Queue::new(System::Htcondor);
         let options = condor::Options { queue, files: Files::Sent, launch: "/bin/true".into() };
         let (executor, observations) = Condor::start(self.remote(), options).unwrap();
         (Box::new(executor), observations)
     }
 
-    fn slurm(&self) -> (Box<Slurm>, Receiver<Observation>) {
+    fn slurm(&self) -> (Box<Slurm>, Receiver<FromExecutor>) {
         let (executor, observations) =
             Slurm::start(self.remote(), &Queue::new(System::Slurm), "/bin/true".into()).unwrap();
         (Box::new(executor), observations)
@@ -116,7 +117,7 @@ fn attempt(job: u32) -> AttemptId {
     AttemptId { job: JobId(job), n: 1 }
 }
 
-fn hear_until(observations: &Receiver<Observation>, wanted: impl Fn(&Observation) -> bool) -> Vec<Observation> {
+fn hear_until(observations: &Receiver<FromExecutor>, wanted: impl Fn(&FromExecutor) -> bool) -> Vec<FromExecutor> {
     let mut heard = Vec::new();
     while !heard.last().is_some_and(&wanted) {
         heard.push(observations.recv_timeout(PATIENCE).unwrap_or_else(|_| panic!("not said; only {heard:?}")));
@@ -124,9 +125,9 @@ fn hear_until(observations: &Receiver<Observation>, wanted: impl Fn(&Observation
     heard
 }
 
-fn warnings(heard: &[Observation]) -> Vec<&str> {
+fn warnings(heard: &[FromExecutor]) -> Vec<&str> {
     let words = heard.iter().filter_map(|observation| match observation {
-        Observation::Warning(words) => Some(words.as_str()),
+        FromExecutor::Warning(words) => Some(words.as_str()),
         _ => None,
     });
     words.collect()
@@ -188,7 +189,7 @@ fn a_job_that_came_though_its_submission_failed_is_removed_when_it_was_cancelled
     let Some(stage) = stage(test, &commands) else { return };
     let (mut executor, observations) = stage.condor();
     executor.submit(vec![spec(1, "true")]);
-    hear_until(&observations, |heard| matches!(heard, Observation::Warning(_)));
+    hear_until(&observations, |heard| matches!(heard, FromExecutor::Warning(_)));
     executor.cancel(&[attempt(1)], &Ending::Cancelled);
     let heard = hear(&observations, 1);
     assert_eq!(report_of(&heard, 1).ending, Ending::Cancelled, "{heard:?}");
@@ -305,8 +306,8 @@ say "012 (007.000.000) $at Job was held.
     let Some(stage) = stage("what_goes_round_is_held_also_when_that_fails_at_first", &commands) else { return };
     let (mut executor, observations) = stage.condor();
     executor.submit(vec![spec(1, "true")]);
-    let heard = hear_until(&observations, |observation| matches!(observation, Observation::Held(..)));
-    let Some(Observation::Held(_, reason)) = heard.last() else { unreachable!() };
+    let heard = hear_until(&observations, |observation| matches!(observation, FromExecutor::Input(Input::Held { .. })));
+    let Some(FromExecutor::Input(Input::Held { reason, .. })) = heard.last() else { unreachable!() };
     assert!(reason.starts_with("Tulpar: started 3 times and failed each time: no such image"), "{reason}");
     executor.shutdown();
     assert_eq!(stage.read("holds"), "2");
@@ -353,7 +354,7 @@ fn a_task_on_several_nodes_is_not_run_on_one() {
     let Some(stage) = stage("a_task_on_several_nodes_is_not_run_on_one", &commands) else { return };
     let (mut executor, observations) = stage.condor();
     let mut gang: Box<JobSpec> = spec(1, "true");
-    gang.request = Some(Box::new(Request { nodes: 2, ..Request::default() }));
+    gang.place = Place::Queued(Box::new(Request { nodes: 2, ..Request::default() }));
     executor.submit(vec![gang]);
     let heard = hear(&observations, 1);
     assert!(matches!(report_of(&heard, 1).ending, Ending::Refused(why) if why.contains("several nodes")), "{heard:?}");
@@ -533,7 +534,7 @@ fn after_a_restart_a_task_without_a_checkpoint_that_met_the_limit_of_the_site_ra
     stage.write("reason", "None");
     let (mut executor, observations) = stage.slurm();
     executor.submit(vec![spec(1, "true")]);
-    hear_until(&observations, |observation| matches!(observation, Observation::Started(_)));
+    hear_until(&observations, |observation| matches!(observation, FromExecutor::Input(Input::Started { .. })));
     // The driver dies, and the job is stopped shortly before its limit: `launch` leaves no report.
     drop(executor);
     stage.write("state", "COMPLETED");

@@ -17,7 +17,7 @@ fn give(files: Vec<InputFile>, list: Option<&str>) -> (tempfile::TempDir, Result
     for name in ["project/raw", "objects", "work"] {
         std::fs::create_dir_all(folder.path().join(name)).unwrap();
     }
-    let object = folder.path().join("objects").join(object_path(&Digest::of(b"made")));
+    let object = objects::path(&folder.path().join("objects"), &Digest::of(b"made"));
     std::fs::create_dir_all(object.parent().unwrap()).unwrap();
     std::fs::write(object, "made").unwrap();
     for name in ["a", "b"] {
@@ -63,8 +63,7 @@ fn a_task_may_edit_a_small_file_and_the_original_stays() {
     let (folder, given) = give(vec![made.clone(), made.clone(), file("a", "raw/a")], None);
     given.unwrap();
     let top = folder.path();
-    for (name, original) in
-        [("m", top.join("objects").join(object_path(&made.digest))), ("a", top.join("project/raw/a"))]
+    for (name, original) in [("m", objects::path(&top.join("objects"), &made.digest)), ("a", top.join("project/raw/a"))]
     {
         let before = std::fs::read(&original).unwrap();
         std::fs::write(top.join("work").join(name), "edited").unwrap();

@@ -9,7 +9,7 @@ use super::ending;
 use super::message::{Message, Saved, Stage, Welcome, Work};
 use super::outbox::Outbox;
 use super::store::Store;
-use crate::inputs::object_path;
+use crate::objects;
 use crate::worker::{listed_devices, number_devices};
 use crate::{Folders, Launcher};
 use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
@@ -286,7 +286,7 @@ impl Agent {
         if let ([image], ScriptWork::Command, None) = (&script.images[..], &script.work, &script.push)
             && image.file.source == Source::Object
         {
-            let path = self.folders.objects.join(object_path(&image.file.digest));
+            let path = objects::path(&self.folders.objects, &image.file.digest);
             spec.container = Some(path.to_string_lossy().into_owned());
             spec.script = None;
         }

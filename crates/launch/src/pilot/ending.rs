@@ -2,7 +2,7 @@
 
 use super::message::{Saved, Stream};
 use crate::collect::hash_file;
-use crate::inputs::object_path;
+use crate::objects;
 use crate::{Folders, prepare, sandbox};
 use std::fs::{self, File};
 use std::io::{self, Read, Seek, SeekFrom, Write};
@@ -48,7 +48,7 @@ pub(super) fn measure(folders: &Folders, attempt: AttemptId, report: &Report, as
             break;
         }
         // One that cannot be read now is asked for later, and fails then.
-        if let Ok(bytes) = fs::read(folders.objects.join(object_path(&output.digest))) {
+        if let Ok(bytes) = fs::read(objects::path(&folders.objects, &output.digest)) {
             contents.push((output.digest, bytes));
         }
     }
@@ -80,7 +80,7 @@ fn take_stream(path: &Path, store: &Path, objects: &mut Vec<(Digest, u64)>) -> S
     }
     let stored = (if size > LONGEST_STREAM { cut(path, size) } else { Ok(()) }).and_then(|()| {
         let (digest, size) = hash_file(path)?;
-        move_into(store, &digest, path)?;
+        objects::take(store, &digest, path)?;
         Ok((digest, size))
     });
     match stored {
@@ -95,7 +95,7 @@ fn take_stream(path: &Path, store: &Path, objects: &mut Vec<(Digest, u64)>) -> S
 /// Without it the run goes on all the same.
 fn take_log(path: &Path, store: &Path, objects: &mut Vec<(Digest, u64)>) -> Option<(Digest, u64)> {
     let (digest, size) = hash_file(path).ok()?;
-    move_into(store, &digest, path).ok()?;
+    objects::take(store, &digest, path).ok()?;
     objects.push((digest, size));
     Some((digest, size))
 }
@@ -113,26 +113,14 @@ fn cut(path: &Path, size: u64) -> io::Result<()> {
     fs::rename(short, path)
 }
 
-fn move_into(store: &Path, digest: &Digest, from: &Path) -> io::Result<()> {
-    let to = store.join(object_path(digest));
-    fs::create_dir_all(to.parent().expect("two levels"))?;
-    fs::rename(from, to)
-}
-
 /// Every file of the job's folder of checkpoints becomes an object.
 fn take_checkpoint(job: &Path, store: &Path, objects: &mut Vec<(Digest, u64)>) -> io::Result<Vec<Saved>> {
     let mut saved = Vec::new();
     for (path, modified) in files_below(job)? {
         let from = job.join(&path);
         let (digest, size) = hash_file(&from)?;
-        let to = store.join(object_path(&digest));
-        if !to.exists() {
-            fs::create_dir_all(to.parent().expect("two levels"))?;
-            // A copy: the next attempt may write to the file in place.
-            let copy = job.join(".copy");
-            fs::copy(&from, &copy)?;
-            fs::rename(&copy, &to)?;
-        }
+        // A copy: the next attempt may write to the file in place.
+        objects::copy(store, &digest, &from)?;
         objects.push((digest, size));
         saved.push(Saved { path, digest, size, modified });
     }

@@ -2,7 +2,7 @@
 //!
 //! What a task uses or the driver still wants is *pinned*, and stays whatever the bound. Nothing is durable.
 
-use crate::inputs::object_path;
+use crate::objects;
 use std::collections::{BTreeMap, HashMap};
 use std::fs::{self, Permissions};
 use std::io;
@@ -34,7 +34,7 @@ impl Store {
     }
 
     pub(super) fn path(&self, digest: &Digest) -> PathBuf {
-        self.folder.join(object_path(digest))
+        objects::path(&self.folder, digest)
     }
 
     pub(super) fn has(&self, digest: &Digest) -> bool {
@@ -68,15 +68,8 @@ impl Store {
 
     /// Moves a proven content to its place.
     pub(super) fn put(&mut self, digest: &Digest, size: u64, from: &Path, executable: bool) -> io::Result<()> {
-        let to = self.path(digest);
-        fs::set_permissions(from, Permissions::from_mode(if executable { 0o555 } else { 0o444 }))?;
-        if let Err(error) = fs::rename(from, &to) {
-            if error.kind() != io::ErrorKind::NotFound {
-                return Err(error);
-            }
-            fs::create_dir_all(to.parent().expect("two levels"))?;
-            fs::rename(from, &to)?;
-        }
+        fs::set_permissions(from, Permissions::from_mode(objects::mode(executable, false)))?;
+        objects::take(&self.folder, digest, from)?;
         self.note(digest, size);
         Ok(())
     }

@@ -5,7 +5,7 @@ use super::node::Node;
 use super::{ScriptError, Told};
 use crate::Secrets;
 use crate::collect::hash_file;
-use crate::inputs::object_path;
+use crate::objects;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -82,8 +82,8 @@ impl Files {
     pub(super) fn path_of(&self, file: &InputFile) -> PathBuf {
         match &file.source {
             Source::Path(path) => self.project.join(path),
-            Source::Object | Source::Text(_) => self.objects.join(object_path(&file.digest)),
-            Source::Remote(_) => self.pool.join(object_path(&file.digest)),
+            Source::Object | Source::Text(_) => objects::path(&self.objects, &file.digest),
+            Source::Remote(_) => objects::path(&self.pool, &file.digest),
         }
     }
 
@@ -161,7 +161,7 @@ impl Files {
         let list = outputs
             .iter()
             .map(|output| {
-                let from = self.objects.join(object_path(&output.digest));
+                let from = objects::path(&self.objects, &output.digest);
                 let to = location(&format!("{below}/{}/{}", output.output, escape(&output.path)))?;
                 Ok(Transfer { size: Some(output.size), ..Transfer::new(from, to) })
             })

@@ -8,7 +8,7 @@
 use super::files::Files;
 use super::node::{self, NODE_FOLDER};
 use super::{ScriptError, say};
-use crate::inputs::object_path;
+use crate::objects;
 use rustix::fs::{FlockOperation, flock};
 use std::fs::{File, OpenOptions};
 use std::path::{Path, PathBuf};
@@ -34,7 +34,7 @@ impl Files {
             let [file] = files;
             return Ok((file, (0, 0)));
         };
-        let to = folder.join(object_path(&file.digest));
+        let to = objects::path(&folder, &file.digest);
         let pulled = self.keep_on_node(&to, url.clone(), &file)?;
         file.source = Source::Path(to.to_string_lossy().into_owned());
         Ok((file, pulled))

@@ -4,7 +4,7 @@
 //! next one starts, so that another attempt goes on after it, whatever ended this one.
 
 use super::{Running, ScriptError, say};
-use crate::inputs::object_path;
+use crate::objects;
 use crate::signals::StopSignals;
 use crate::{Folders, Launcher, Notice, Options};
 use crossbeam_channel::Receiver;
@@ -273,7 +273,7 @@ impl Progress {
         let known = text
             .lines()
             .map_while(|line| serde_json::from_str::<Done>(line).ok())
-            .filter(|done| done.outputs.iter().all(|file| objects.join(object_path(&file.digest)).is_file()))
+            .filter(|done| done.outputs.iter().all(|file| objects::path(objects, &file.digest).is_file()))
             .collect();
         let mut file = OpenOptions::new().create(true).append(true).open(path)?;
         if !text.is_empty() && !text.ends_with('\n') {

@@ -5,7 +5,7 @@
 //! files are fetched faster than they are looked after.
 
 use super::files::Pulled;
-use crate::inputs::object_path;
+use crate::objects;
 use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
@@ -31,7 +31,7 @@ impl Node {
     }
 
     fn place(&self, (_, (_, file)): &Pulled) -> Option<PathBuf> {
-        self.folder.as_ref().filter(|_| file.size >= SMALL).map(|folder| folder.join(object_path(&file.digest)))
+        self.folder.as_ref().filter(|_| file.size >= SMALL).map(|folder| objects::path(folder, &file.digest))
     }
 
     /// Lays out what is here. Gives what that is, and what is to be fetched.

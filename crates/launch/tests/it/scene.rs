@@ -10,7 +10,9 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 use tempfile::TempDir;
 use tulpar_core::ids::{AttemptId, Digest, JobId};
-use tulpar_core::job::{CommandLine, InputFile, InputFiles, JobSpec, OutputSpec, Record, Report, Sample, Source};
+use tulpar_core::job::{
+    CommandLine, InputFile, InputFiles, JobSpec, OutputSpec, Place, Record, Report, Sample, Source,
+};
 use tulpar_core::live::{LiveLine, Seen};
 use tulpar_core::workflow::{Limits, OutputKind};
 use tulpar_launch::{Folders, Launcher, Notice, Options};
@@ -160,7 +162,7 @@ pub(super) fn spec(command: CommandLine) -> JobSpec {
         gpus: Vec::new(),
         cores: Vec::new(),
         node: "here".into(),
-        request: None,
+        place: Place::Owned,
         script: None,
         objectives: Vec::new(),
     }

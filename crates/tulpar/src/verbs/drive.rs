@@ -237,7 +237,7 @@ pub(crate) fn run_with(
         environments,
         journal,
         executor,
-        observations,
+        from_executor: observations,
         stops: stops.wanted.clone(),
         cache,
         publisher,

@@ -5,11 +5,11 @@ use super::rounds::Rounds;
 use super::{ASK_AFTER, ASK_WHY_EVERY, MOST_MISSES, REMIND_EVERY, Work};
 use crate::condor::text::hold::{self, Hold};
 use crate::condor::text::log::{Entry, Event, TransferPhase};
-use crate::executor::Observation;
 use crate::live::take_said;
 use crate::local::now;
 use std::collections::HashMap;
 use std::time::Instant;
+use tulpar_core::event::Input;
 use tulpar_core::ids::AttemptId;
 use tulpar_core::job::Ending;
 use tulpar_core::live::{LiveLine, Seen};
@@ -31,7 +31,7 @@ impl Work {
                 }
                 Err(error) => {
                     let path = self.log.path().display().to_string();
-                    self.tell(Observation::Warning(format!("HTCondor's log {path} cannot be read: {error}")));
+                    self.driver.warn(format!("HTCondor's log {path} cannot be read: {error}"));
                     self.heard = Instant::now() - ASK_AFTER;
                     return;
                 }
@@ -59,16 +59,16 @@ impl Work {
             Event::Execute { .. } => {
                 (tracked.running, tracked.waits) = (true, None);
                 tracked.rounds.started();
-                self.tell(Observation::Started(attempt));
+                self.driver.input(Input::Started { attempt });
             }
             Event::Evicted { .. } => {
                 tracked.running = false;
                 tracked.rounds.started();
-                self.tell(Observation::Released(attempt));
+                self.driver.input(Input::Released { attempt });
             }
             Event::Generic { text } => {
                 let mut lines: Vec<LiveLine> = LiveLine::from_word(attempt, text).into_iter().collect();
-                take_said(&mut lines, |said| self.tell(said));
+                take_said(&mut lines, |said| self.driver.input(said));
                 self.live.append(&lines);
             }
             Event::FileTransfer { phase, .. } => {
@@ -96,7 +96,7 @@ impl Work {
             }
             Event::Released { .. } => {
                 tracked.rounds = Rounds::default();
-                self.tell(Observation::Released(attempt));
+                self.driver.input(Input::Released { attempt });
             }
             Event::RemoteError { critical, text, .. } => {
                 if let Some(reason) = tracked.rounds.failed(entry.time, *critical, text) {
@@ -130,7 +130,7 @@ impl Work {
     pub(super) fn held(&mut self, attempt: AttemptId, code: i32, subcode: i32, reason: &str) {
         let id = self.tracked.get(&attempt).and_then(|tracked| tracked.id);
         let ending = match hold::read(code, subcode, reason) {
-            Hold::Person(words) => return self.tell(Observation::Held(attempt, words)),
+            Hold::Person(words) => return self.driver.input(Input::Held { attempt, reason: words }),
             Hold::Memory => Ending::Memory,
             Hold::Time => Ending::Walltime,
         };

@@ -48,8 +48,8 @@ fn process_in(file: &Path) -> i32 {
     }
 }
 
-fn is_absent(observation: &Observation) -> bool {
-    matches!(observation, Observation::Node { present: false, .. })
+fn is_absent(observation: &FromExecutor) -> bool {
+    matches!(observation, FromExecutor::Input(Input::Node { present: false, .. }))
 }
 
 #[test]
@@ -60,14 +60,16 @@ fn a_killed_pilot_loses_its_tasks_and_another_takes_its_place() {
     scene.pilots.submit(vec![task, spec(2, 1, "sleep 1")]);
     let task = process_in(&file);
     kill(scene.process("pilot-0"), Signal::KILL);
-    let heard = scene.hear_until(|it| matches!(it, Observation::Node { node: NodeId(0), present: true }));
+    let heard =
+        scene.hear_until(|it| matches!(it, FromExecutor::Input(Input::Node { node: NodeId(0), present: true })));
     let absent = heard.iter().position(is_absent).expect("the node went");
     let lost = heard.iter().position(|it| {
-        matches!(it, Observation::Ended(attempt, report) if attempt.job == JobId(1) && report.ending == Ending::NodeLost)
+        matches!(it, FromExecutor::Input(Input::Ended { attempt, report }) if attempt.job == JobId(1) && report.ending == Ending::NodeLost)
     });
     assert!(lost.is_some_and(|lost| lost > absent), "{heard:?}");
     wait_until_gone(task);
-    let other_ended = |it: &Observation| matches!(it, Observation::Ended(attempt, _) if attempt.job == JobId(2));
+    let other_ended =
+        |it: &FromExecutor| matches!(it, FromExecutor::Input(Input::Ended { attempt, .. }) if attempt.job == JobId(2));
     if !heard.iter().any(other_ended) {
         assert_eq!(scene.report(2).ending, Ending::Exit(0));
     }
@@ -90,9 +92,9 @@ fn a_pilot_that_the_site_wants_back_gives_its_tasks_their_grace() {
     scene.pilots.submit(vec![task]);
     scene.wait_for_start(1);
     kill(scene.process("pilot-0"), Signal::TERM);
-    let heard = scene.hear_until(|it| matches!(it, Observation::Ended(..)));
+    let heard = scene.hear_until(|it| matches!(it, FromExecutor::Input(Input::Ended { .. })));
     assert!(heard.iter().any(is_absent), "{heard:?}");
-    let Some(Observation::Ended(_, report)) = heard.last() else { unreachable!() };
+    let Some(FromExecutor::Input(Input::Ended { report, .. })) = heard.last() else { unreachable!() };
     assert_eq!(report.ending, Ending::Preempted);
     scene.end();
 }
@@ -103,10 +105,10 @@ fn a_pilot_drains_before_its_wall_time_and_the_next_one_comes() {
     scene.wait_for_pilots(1);
     let begun = std::time::Instant::now();
     scene.pilots.submit(vec![spec(1, 0, "sleep 600")]);
-    let heard = scene.hear_until(|it| matches!(it, Observation::Ended(..)));
+    let heard = scene.hear_until(|it| matches!(it, FromExecutor::Input(Input::Ended { .. })));
     assert!(begun.elapsed() < Duration::from_secs(6), "it was too late");
     assert!(heard.iter().any(is_absent), "no more tasks should go there: {heard:?}");
-    let Some(Observation::Ended(_, report)) = heard.last() else { unreachable!() };
+    let Some(FromExecutor::Input(Input::Ended { report, .. })) = heard.last() else { unreachable!() };
     assert_eq!(report.ending, Ending::Preempted);
     scene.wait_for_pilots(1);
     scene.pilots.submit(vec![spec(2, 0, "true")]);
@@ -125,8 +127,8 @@ fn a_task_that_could_not_end_in_time_goes_back_before_it_starts() {
     // As long as a new pilot has, and this one has no longer.
     long.limits.time = Some(Duration::from_secs(16));
     scene.pilots.submit(vec![long.clone()]);
-    let heard = scene.hear_until(|it| matches!(it, Observation::Ended(..)));
-    let [first, Observation::Ended(_, report)] = &heard[..] else { panic!("{heard:?}") };
+    let heard = scene.hear_until(|it| matches!(it, FromExecutor::Input(Input::Ended { .. })));
+    let [first, FromExecutor::Input(Input::Ended { report, .. })] = &heard[..] else { panic!("{heard:?}") };
     assert!(is_absent(first) && report.ending == Ending::Preempted, "{heard:?}");
     wait_until_gone(pilot);
     scene.wait_for_pilots(1);
@@ -188,8 +190,8 @@ fn a_driver_that_is_started_again_finds_its_pilots_at_work() {
     let mut started = 0;
     while ends.len() < 3 {
         match scene.hear() {
-            Observation::Ended(attempt, report) => drop(ends.insert(attempt.job.0, report)),
-            Observation::Started(attempt) if attempt.job == JobId(1) => started += 1,
+            FromExecutor::Input(Input::Ended { attempt, report }) => drop(ends.insert(attempt.job.0, report)),
+            FromExecutor::Input(Input::Started { attempt }) if attempt.job == JobId(1) => started += 1,
             _ => {}
         }
     }
@@ -237,9 +239,9 @@ fn a_pilot_that_is_not_heard_of_is_given_up_after_its_lease() {
     // It lives, but says nothing.
     let pilot = scene.process("pilot-0");
     kill(pilot, Signal::STOP);
-    let heard = scene.hear_until(|it| matches!(it, Observation::Ended(..)));
+    let heard = scene.hear_until(|it| matches!(it, FromExecutor::Input(Input::Ended { .. })));
     assert!(heard.iter().any(is_absent), "{heard:?}");
-    let Some(Observation::Ended(_, report)) = heard.last() else { unreachable!() };
+    let Some(FromExecutor::Input(Input::Ended { report, .. })) = heard.last() else { unreachable!() };
     assert_eq!(report.ending, Ending::NodeLost);
     // When it comes back it ends what nobody waits for any more, and takes new work.
     kill(pilot, Signal::CONT);
@@ -296,8 +298,8 @@ fn a_pilot_that_the_site_holds_is_taken_away_said_and_asked_for_again() {
     let inner = LocalSupply::new(program(), Vec::new(), &folder(&run.path).join("local"), project.root()).unwrap();
     let supply = Holding { inner, held: Vec::new(), removed: removed.clone() };
     let mut scene = Scene::of(project, run, 1, |options| options.supply = Some(Box::new(supply)));
-    let heard = scene.hear_until(|it| matches!(it, Observation::Node { present: true, .. }));
-    let Some(Observation::Warning(words)) = heard.first() else { panic!("{heard:?}") };
+    let heard = scene.hear_until(|it| matches!(it, FromExecutor::Input(Input::Node { present: true, .. })));
+    let Some(FromExecutor::Warning(words)) = heard.first() else { panic!("{heard:?}") };
     assert_eq!(words, "a pilot is held by the site (no space left): taken away, and asked for again after a pause");
     assert_eq!(*removed.lock().unwrap(), ["pilot-0"]);
     scene.pilots.submit(vec![spec(1, 0, "true")]);

@@ -67,6 +67,22 @@ fn inputs_that_many_tasks_share_are_sent_once_a_pilot() {
 }
 
 #[test]
+fn the_copy_that_was_kept_when_the_run_was_planned_is_sent_though_the_file_was_edited() {
+    let mut scene = Scene::new(1, |_| {});
+    scene.wait_for_pilots(1);
+    let file = user_file(&scene.project, "data.txt", b"as it was");
+    let kept = object(&scene, &file.digest);
+    fs::create_dir_all(kept.parent().unwrap()).unwrap();
+    fs::copy(scene.project.root().join("data.txt"), kept).unwrap();
+    fs::write(scene.project.root().join("data.txt"), "as it is!").unwrap();
+    let mut task = spec(1, 0, "test \"$(cat data.txt)\" = 'as it was'");
+    task.inputs = vec![input("data", vec![file])];
+    scene.pilots.submit(vec![task]);
+    assert_eq!(scene.report(1).ending, Ending::Exit(0));
+    scene.end();
+}
+
+#[test]
 fn an_input_that_changed_meanwhile_is_refused_by_its_name() {
     let mut scene = Scene::new(1, |_| {});
     scene.wait_for_pilots(1);

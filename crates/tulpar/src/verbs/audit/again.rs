@@ -183,8 +183,8 @@ impl Executor for AsRecorded {
     fn submit(&mut self, mut batch: Vec<Box<JobSpec>>) {
         for spec in &mut batch {
             let Some(recorded) = self.specs.get(&spec.name) else { continue };
-            let JobSpec { attempt, limits, milli_cpus, gpus, cores, node, request, .. } = JobSpec::clone(spec);
-            **spec = JobSpec { attempt, limits, milli_cpus, gpus, cores, node, request, ..recorded.clone() };
+            let JobSpec { attempt, limits, milli_cpus, gpus, cores, node, place, .. } = JobSpec::clone(spec);
+            **spec = JobSpec { attempt, limits, milli_cpus, gpus, cores, node, place, ..recorded.clone() };
         }
         self.inner.submit(batch);
     }
