@@ -7,17 +7,22 @@
 
 #![expect(clippy::print_stdout, reason = "a benchmark prints")]
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::io::Write;
 use std::path::Path;
+use std::sync::Arc;
 use std::time::Instant;
+use tulpar_core::engine::Policy;
 use tulpar_core::event::{Blame, Consequence, Event, Placement, Reason, Share};
 use tulpar_core::ids::{AttemptId, Digest, JobId, NodeId};
 use tulpar_core::job::{CommandLine, Ending, OutputFile, Record, Report, Sample, Usage};
 use tulpar_core::live::{LiveLine, Seen};
+use tulpar_core::plan::Plan;
 use tulpar_core::resources::Request;
 use tulpar_core::units::Timestamp;
-use tulpar_store::{JobFilter, JobNames, JobSort, Store, StoreError};
+use tulpar_core::{catalogue, workflow};
+use tulpar_store::{JobFilter, JobSort, Store, StoreError};
 
 const RUN: &str = "large-1";
 const SETS: [&str; 5] = ["split", "preprocess", "augment", "train", "evaluate"];
@@ -26,46 +31,46 @@ const RUNNING: u32 = 100;
 /// Gives how much was found, so that nothing is left out.
 type Question<'a> = dyn Fn(&mut Store) -> Result<usize, StoreError> + 'a;
 
-struct Names(u32);
-
-impl JobNames for Names {
-    fn name(&self, job: JobId) -> Option<String> {
-        Some(format!("{}[part={}]", SETS[job.0 as usize % 5], job.0 / 5))
-    }
-    fn set(&self, job: JobId) -> Option<String> {
-        Some(SETS[job.0 as usize % 5].into())
-    }
-    fn count(&self) -> u32 {
-        self.0
-    }
+/// A fifth of the jobs in each task set.
+fn plan(jobs: u32) -> Option<Arc<Plan>> {
+    let (found, _) = catalogue::read("sites: {here: {nodes: 16, cpus: 64, memory: 8 GB, disk: 1 TB}}");
+    let tasks: Vec<String> =
+        SETS.iter().map(|set| format!("{set}: {{for: {{part: 1..{}}}, run: 'galaxy {{part}}'}}", jobs / 5)).collect();
+    let (read, _) = workflow::read(&format!("{{workflow: large, tasks: {{{}}}}}", tasks.join(", ")), &BTreeMap::new());
+    Some(Arc::new(Plan::new(read?, Vec::new(), found.sites.into_iter().next()?)))
 }
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let events = std::env::args().filter_map(|word| word.parse::<u32>().ok()).next_back().unwrap_or(1_000_000);
-    let jobs = events / 4;
+    let jobs = events / 20 * 5;
+    let plan = plan(jobs).ok_or("the workflow does not read")?;
     let folder = tempfile::tempdir()?;
     let runs = folder.path().join("runs");
     let run = runs.join(RUN);
     fs::create_dir_all(&run)?;
-    journal(&run, jobs)?;
+    journal(&run, jobs, &plan)?;
     let path = folder.path().join("store.sqlite");
-    let mut names = |_: &str, _: &Path| Some(Box::new(Names(jobs)) as Box<dyn JobNames>);
+    let mut plans = |_: &str, _: &Path| Some((plan.clone(), Policy::default()));
     let mut store = Store::open(&path)?;
     let (begun, cpu) = (Instant::now(), cpu_seconds());
-    let synced = store.sync(&runs, &mut names)?;
+    let synced = store.sync(&runs, &mut plans)?;
     let took = begun.elapsed().as_secs_f64();
     let rate = synced.events as f64 / took;
     println!("{} events taken in: {took:.1} s ({:.1} s CPU), {rate:.0} a second", synced.events, cpu_seconds() - cpu);
     records(&run, jobs)?;
     let (begun, cpu) = (Instant::now(), cpu_seconds());
-    let synced = store.sync(&runs, &mut names)?;
+    let synced = store.sync(&runs, &mut plans)?;
     let took = begun.elapsed().as_secs_f64();
     println!("{} records taken in: {took:.1} s ({:.1} s CPU)", synced.records, cpu_seconds() - cpu);
     samples(&run, jobs)?;
     let begun = Instant::now();
-    let synced = store.sync(&runs, &mut names)?;
+    let synced = store.sync(&runs, &mut plans)?;
     println!("{} samples taken in: {:.3} s", synced.samples, begun.elapsed().as_secs_f64());
     drop(store);
+    append_one(&run, jobs)?;
+    let begun = Instant::now();
+    let synced = Store::open(&path)?.sync(&runs, &mut plans)?;
+    println!("{} event taken in by another process: {:.3} s", synced.events, begun.elapsed().as_secs_f64());
     println!("the store has {} MB", fs::metadata(&path)?.len() >> 20);
     println!("{:<44} {:>10} {:>10}", "question", "cold ms", "median ms");
     let page = |filter: JobFilter| JobFilter { limit: Some(100), ..filter };
@@ -176,14 +181,14 @@ fn attempt(job: u32) -> AttemptId {
     AttemptId { job: JobId(job), n: 1 }
 }
 
-fn journal(run: &Path, jobs: u32) -> std::io::Result<()> {
+fn journal(run: &Path, jobs: u32, plan: &Plan) -> std::io::Result<()> {
     let mut file = std::io::BufWriter::new(fs::File::create(run.join("journal.jsonl"))?);
     let mut bytes = Vec::new();
     let mut seq = 0;
     let started = Event::RunStarted {
         run: RUN.into(),
         version: "0.1.0".into(),
-        plan: Digest([7; 32]),
+        plan: plan.digest(),
         seed: 1,
         provenance: Box::default(),
         simulated: false,
@@ -235,6 +240,15 @@ fn journal(run: &Path, jobs: u32) -> std::io::Result<()> {
         put(end, &Event::Ended { attempt: attempt(job), report: Box::new(report), then })?;
     }
     file.flush()
+}
+
+/// Of a job that runs.
+fn append_one(run: &Path, jobs: u32) -> std::io::Result<()> {
+    let mut bytes = Vec::new();
+    let held = Event::Held { attempt: attempt(jobs - 1), reason: "a quota".into() };
+    let seq = u64::from(jobs) * 4 - u64::from(RUNNING.min(jobs)) + 2;
+    tulpar_core::journal_line::encode(seq, times(jobs).1, &held, &mut bytes);
+    fs::OpenOptions::new().append(true).open(run.join("journal.jsonl"))?.write_all(&bytes)
 }
 
 fn sample(ms: u64) -> Sample {

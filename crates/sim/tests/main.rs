@@ -10,6 +10,7 @@ mod main {
     mod properties;
     mod published;
     mod scale;
+    mod searching;
     mod summit;
     mod traces;
     mod transitions;

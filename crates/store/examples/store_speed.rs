@@ -1,28 +1,28 @@
 //! How fast a journal is taken in, and how fast questions about all its jobs are answered. `cargo run --release -p tulpar-store --example store_speed [EVENTS]`
 
+use std::collections::BTreeMap;
 use std::fs;
+use std::io::Write;
+use std::sync::Arc;
 use std::time::Instant;
+use tulpar_core::engine::Policy;
 use tulpar_core::event::{Consequence, Event, Placement, Reason, Share};
 use tulpar_core::ids::{AttemptId, Digest, JobId, NodeId};
 use tulpar_core::job::{Ending, OutputFile, Report, Usage};
+use tulpar_core::plan::Plan;
 use tulpar_core::resources::Request;
 use tulpar_core::units::Timestamp;
-use tulpar_store::{JobFilter, JobNames, JobSort, Store, StoreError};
+use tulpar_core::{catalogue, workflow};
+use tulpar_store::{JobFilter, JobSort, Store, StoreError};
 
 const RUN: &str = "speed-1";
 
-struct Names(u32);
-
-impl JobNames for Names {
-    fn name(&self, job: JobId) -> Option<String> {
-        Some(format!("preprocess[part={}]", job.0))
-    }
-    fn set(&self, _: JobId) -> Option<String> {
-        Some("preprocess".into())
-    }
-    fn count(&self) -> u32 {
-        self.0
-    }
+fn plan(jobs: u32) -> Option<Arc<Plan>> {
+    let (found, _) = catalogue::read("sites: {here: {nodes: 1, cpus: 4, memory: 8 GB, disk: 1 TB}}");
+    let text =
+        format!("{{workflow: speed, tasks: {{preprocess: {{for: {{part: 1..{jobs}}}, run: 'preprocess {{part}}'}}}}}}");
+    let (read, _) = workflow::read(&text, &BTreeMap::new());
+    Some(Arc::new(Plan::new(read?, Vec::new(), found.sites.into_iter().next()?)))
 }
 
 type Question<'a> = &'a dyn Fn(&Store) -> Result<u64, StoreError>;
@@ -34,7 +34,17 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let run = folder.path().join(format!("runs/{RUN}"));
     fs::create_dir_all(&run)?;
     let mut bytes = Vec::new();
-    let mut seq = 0;
+    let plan = plan(count.div_ceil(4)).ok_or("the workflow does not read")?;
+    let first = Event::RunStarted {
+        run: RUN.into(),
+        version: "0.1.0".into(),
+        plan: plan.digest(),
+        seed: 1,
+        provenance: Box::default(),
+        simulated: false,
+    };
+    let mut seq = 1;
+    tulpar_core::journal_line::encode(seq, Timestamp(1), &first, &mut bytes);
     for job in 0..count.div_ceil(4) {
         for event in of_one_task(job) {
             seq += 1;
@@ -44,9 +54,29 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     fs::write(run.join("journal.jsonl"), &bytes)?;
     let mut store = Store::open(&folder.path().join("store.sqlite"))?;
     let started = Instant::now();
-    let synced = store.sync(&folder.path().join("runs"), &mut |_, _| Some(Box::new(Names(count.div_ceil(4)))))?;
+    let synced = store.sync(&folder.path().join("runs"), &mut |_, _| Some((plan.clone(), Policy::default())))?;
     let took = started.elapsed().as_secs_f64();
     println!("{} events in {took:.1} s: {:.0} events/s", synced.events, synced.events as f64 / took);
+    let mut later = |store: &mut Store, who: &str| -> Result<(), Box<dyn std::error::Error>> {
+        seq += 1;
+        let mut bytes = Vec::new();
+        tulpar_core::journal_line::encode(
+            seq,
+            Timestamp(seq * 10),
+            &Event::Node { node: NodeId(0), present: true },
+            &mut bytes,
+        );
+        fs::OpenOptions::new().append(true).open(run.join("journal.jsonl"))?.write_all(&bytes)?;
+        let started = Instant::now();
+        store.sync(&folder.path().join("runs"), &mut |_, _| Some((plan.clone(), Policy::default())))?;
+        println!("one more event, {who}: {:.3} s", started.elapsed().as_secs_f64());
+        let started = Instant::now();
+        store.sync(&folder.path().join("runs"), &mut |_, _| None)?;
+        println!("no more events, {who}: {:.4} s", started.elapsed().as_secs_f64());
+        Ok(())
+    };
+    later(&mut store, "the same process")?;
+    later(&mut Store::open(&folder.path().join("store.sqlite"))?, "another process")?;
     let page = |filter: JobFilter| JobFilter { limit: Some(50), ..filter };
     let longest = page(JobFilter { sort: JobSort::Wall, descending: true, ..Default::default() });
     let deep = JobFilter { offset: u64::from(count / 5), ..longest.clone() };

@@ -1,14 +1,15 @@
 //! Bringing the store up to date: each run's files are read on from where the last sync stopped.
 //!
-//! A run without anything new costs three stats, and what the plan says is asked for only when a job has no name yet.
-//! Records come first, then samples, then the journal, so that the end of an attempt finds what was measured of it. Offsets and rows change in one transaction, so a crash or
-//! a second process can neither lose nor double an event. A journal that is not the one that was read
-//! before (removed and made anew, or cut by a resume after a power loss) is read from its beginning.
+//! A run without anything new costs three stats, and the plan is read only when the journal has a new line. Records come first,
+//! then samples, then the journal, so that the end of an attempt finds what was measured of it. Offsets and rows change in
+//! one transaction, so a crash or a second process can neither lose nor double an event. A journal that is not the one that
+//! was read before (removed and made anew, or cut by a resume after a power loss) is read from its beginning.
 
-use crate::lines::{Lines, tail};
+use crate::cursor::{Cursor, Cursors};
+use crate::lines::{Lines, has_line, tail};
 use crate::project::Changes;
 use crate::rows::{self, RunRow, signed};
-use crate::{JobNames, NamesOf, Store, StoreError, Told};
+use crate::{PlanOf, Store, StoreError, Told};
 use rusqlite::{Connection, TransactionBehavior, params};
 use std::collections::{BTreeMap, HashSet};
 use std::fs;
@@ -57,11 +58,11 @@ fn reading(path: &Path) -> impl FnOnce(io::Error) -> Trouble {
 pub(crate) fn sync(
     store: &mut Store,
     runs: &Path,
-    names: &mut NamesOf<'_>,
+    plans: &mut PlanOf<'_>,
     told: &mut Told<'_>,
 ) -> Result<Synced, StoreError> {
     let mut synced = Synced::default();
-    let outcome = sync_all(&mut store.connection, runs, names, told, &mut synced);
+    let outcome = sync_all((&mut store.connection, &mut store.cursors), runs, plans, told, &mut synced);
     outcome.map(|()| synced).map_err(|trouble| match trouble {
         Trouble::Sql(cause) => store.sql(cause),
         Trouble::Read(path, cause) => StoreError::Read { path, cause },
@@ -69,14 +70,15 @@ pub(crate) fn sync(
 }
 
 fn sync_all(
-    sql: &mut Connection,
+    (sql, cursors): (&mut Connection, &mut Cursors),
     runs: &Path,
-    names: &mut NamesOf<'_>,
+    plans: &mut PlanOf<'_>,
     told: &mut Told<'_>,
     synced: &mut Synced,
 ) -> Result<(), Trouble> {
     let folders = run_folders(runs)?;
     forget(sql, &folders, synced)?;
+    cursors.retain(|run| folders.contains_key(run));
     for (name, folder) in &folders {
         let mut ingest = Ingest {
             name,
@@ -84,12 +86,15 @@ fn sync_all(
             journal: folder.join("journal.jsonl"),
             records: folder.join("records.jsonl"),
             samples: folder.join("samples.jsonl"),
-            names: None,
+            cursor: None,
             news: false,
             left: None,
         };
-        while ingest.portion(sql, names, synced)? {
+        while ingest.portion((sql, cursors), plans, synced)? {
             told(name, taken_in(sql, name)?);
+        }
+        if let Some(cursor) = ingest.cursor.filter(|cursor| !cursor.is_over()) {
+            cursors.keep(name, cursor);
         }
         synced.runs += u64::from(ingest.news);
     }
@@ -154,12 +159,23 @@ struct Ingest<'a> {
     journal: PathBuf,
     records: PathBuf,
     samples: PathBuf,
-    /// Asked for once, when a job has no name.
-    names: Option<Option<Box<dyn JobNames>>>,
+    /// Where the last portion ended.
+    cursor: Option<Cursor>,
     /// There was something new.
     news: bool,
     /// Where the last portion ended, and the jobs that are in the tables since, when all of them were put there now.
     left: Option<([i64; 3], HashSet<u32>)>,
+}
+
+/// Where a portion begins.
+#[derive(Clone, Copy)]
+struct Start {
+    /// In the journal.
+    offset: i64,
+    /// The rows of the run are made anew.
+    anew: bool,
+    /// The journal is read on.
+    journal: bool,
 }
 
 #[derive(PartialEq, Eq)]
@@ -170,7 +186,12 @@ enum Reached {
 
 impl Ingest<'_> {
     /// Takes in one portion. Whether there may be more.
-    fn portion(&mut self, sql: &mut Connection, names: &mut NamesOf<'_>, synced: &mut Synced) -> Result<bool, Trouble> {
+    fn portion(
+        &mut self,
+        (sql, cursors): (&mut Connection, &mut Cursors),
+        plans: &mut PlanOf<'_>,
+        synced: &mut Synced,
+    ) -> Result<bool, Trouble> {
         let there = rows::read_run(sql, self.name)?;
         if there.as_ref().is_some_and(|there| {
             there.journal_bytes == length(&self.journal)
@@ -180,24 +201,55 @@ impl Ingest<'_> {
             return Ok(false);
         }
         self.news = true;
-        // Before the transaction: reading a large plan must not keep others from writing.
-        if there.is_none_or(|there| there.jobs == 0) {
-            self.names.get_or_insert_with(|| names(self.name, self.folder));
-        }
         let before = *synced;
-        let more = self.take(sql, synced)?;
+        // Before the transaction: reading a large plan or journal must not keep others from writing.
+        let from = self.prepare(there.as_ref(), cursors, plans)?;
+        let more = self.take(sql, from, synced)?;
         if more.is_none() {
             *synced = before;
-            self.names = Some(names(self.name, self.folder));
-            return Ok(true);
         }
-        Ok(more.unwrap_or(false))
+        Ok(more.unwrap_or(true))
     }
 
-    /// Takes in one portion, unless names are missing that nobody has asked for: then nothing has changed.
-    fn take(&mut self, sql: &mut Connection, synced: &mut Synced) -> Result<Option<bool>, Trouble> {
+    /// Brings the state of the run to where the journal is read on, if it is.
+    fn prepare(
+        &mut self,
+        there: Option<&RunRow>,
+        cursors: &mut Cursors,
+        plans: &mut PlanOf<'_>,
+    ) -> Result<Start, Trouble> {
+        let anew = there.map_or(Ok(false), |there| self.is_other(there))?;
+        let there = there.filter(|_| !anew);
+        let offset = there.map_or(0, |there| there.journal_bytes);
+        let begins = there.is_none_or(|there| there.jobs == 0);
+        if !begins && !has_line(&self.journal, offset).map_err(reading(&self.journal))? {
+            return Ok(Start { offset, anew, journal: false });
+        }
+        let mut kept = self.cursor.take().or_else(|| cursors.take(self.name));
+        let mut at = |offset| {
+            let run = (self.name, self.folder);
+            Cursor::at(kept.take(), run, &self.journal, offset, plans).map_err(reading(&self.journal))
+        };
+        let cursor = at(offset)?;
+        // The plan did not read when these rows were written, and does now.
+        let applied = there.and_then(|there| there.applied).unwrap_or(0);
+        if offset > 0 && cursor.as_ref().is_some_and(|cursor| signed(cursor.seq()) != applied) {
+            self.cursor = at(0)?;
+            return Ok(Start { offset: 0, anew: true, journal: true });
+        }
+        self.cursor = cursor;
+        Ok(Start { offset, anew, journal: true })
+    }
+
+    /// The files are not those that were read.
+    fn is_other(&self, run: &RunRow) -> Result<bool, Trouble> {
+        let shrunk = run.journal_bytes > length(&self.journal) || run.records_bytes > length(&self.records);
+        Ok(shrunk || tail(&self.journal, run.journal_bytes).map_err(reading(&self.journal))? != run.tail)
+    }
+
+    /// Takes in one portion; nothing when another process took in something meanwhile.
+    fn take(&mut self, sql: &mut Connection, from: Start, synced: &mut Synced) -> Result<Option<bool>, Trouble> {
         let transaction = sql.transaction_with_behavior(TransactionBehavior::Immediate)?;
-        // Read again: another process may have been faster.
         let mut run = match rows::read_run(&transaction, self.name)? {
             Some(there) => there,
             None => {
@@ -205,10 +257,12 @@ impl Ingest<'_> {
                 self.anew(transaction.last_insert_rowid())
             }
         };
-        let shrunk = run.journal_bytes > length(&self.journal) || run.records_bytes > length(&self.records);
-        if shrunk || tail(&self.journal, run.journal_bytes).map_err(reading(&self.journal))? != run.tail {
+        if from.anew {
             rows::remove(&transaction, run.run)?;
             run = self.anew(run.run);
+        }
+        if run.journal_bytes != from.offset {
+            return Ok(None);
         }
         // Begun anew because it had become long: what was read of it still holds.
         if run.samples_bytes > length(&self.samples)
@@ -224,22 +278,24 @@ impl Ingest<'_> {
             _ if before == [0; 3] && run.jobs == 0 => Some(HashSet::new()),
             _ => None,
         };
-        let mut changes = Changes::new(&transaction, run, met);
+        let mut cursor = self.cursor.take();
+        let mut changes = Changes::new(&transaction, run, cursor.as_mut(), met);
         let mut more = self.take_records(&mut changes, synced)? == Reached::Portion
             || self.take_samples(&mut changes, synced)? == Reached::Portion
-            || self.take_journal(&transaction, &mut changes, synced)? == Reached::Portion;
-        if self.names.is_none() && changes.needs_names() {
-            return Ok(None);
-        }
+            || from.journal && self.take_journal(&transaction, &mut changes, synced)? == Reached::Portion;
         changes.run.tail = tail(&self.journal, changes.run.journal_bytes).map_err(reading(&self.journal))?;
         changes.run.samples_tail = tail(&self.samples, changes.run.samples_bytes).map_err(reading(&self.samples))?;
-        let names = self.names.as_ref().and_then(|names| names.as_deref());
-        let met = changes.write(names, !more)?;
+        let met = changes.write(!more)?;
+        let reached = (changes.run.journal_bytes, changes.run.tail.clone());
         let left = met.map(|met| (offsets(&changes.run), met));
         // Half a line at the end is left for the next sync.
         more &= before != offsets(&changes.run);
         drop(changes);
         transaction.commit()?;
+        if let Some(cursor) = &mut cursor {
+            cursor.reached(reached.0, reached.1);
+        }
+        self.cursor = cursor;
         self.left = left;
         Ok(Some(more))
     }
@@ -282,7 +338,7 @@ impl Ingest<'_> {
             changes.run.last_at = Some(signed(line.at.0));
             synced.events += 1;
             match event {
-                Ok(event) => changes.event(line.at, event)?,
+                Ok(event) => changes.event(line.seq, line.at, event)?,
                 Err(_) => {
                     changes.run.unknown_events += 1;
                     synced.unknown_events += 1;

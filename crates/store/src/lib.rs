@@ -2,13 +2,14 @@
 //!
 //! It is a view, not the truth: everything in it comes from `journal.jsonl`, `records.jsonl` and `samples.jsonl` of
 //! the runs and can be thrown away at any time. It reads leniently, because a report that shows most of a run is
-//! better than none. It knows no engine, no executor and no terminal. `docs/store.md` describes the tables
-//! for people with any SQLite tool.
+//! better than none. States come from the engine's `apply`, and from nowhere else. It knows no executor and no terminal.
+//! `docs/store.md` describes the tables for people with any SQLite tool.
 
 mod answers;
 mod ask;
 mod bars;
 mod blocks;
+mod cursor;
 mod ingest;
 mod kept;
 mod lines;
@@ -17,6 +18,7 @@ mod project;
 mod rows;
 mod schema;
 mod seen;
+mod states;
 mod studies;
 mod tallies;
 mod trials;
@@ -32,11 +34,14 @@ pub use kept::Kept;
 pub use page::{Cells, JobLine, letter};
 pub use studies::{StudyDatabase, StudyError};
 
+use cursor::Cursors;
 use rusqlite::Connection;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use thiserror::Error;
-use tulpar_core::ids::JobId;
+use tulpar_core::engine::Policy;
+use tulpar_core::plan::Plan;
 
 #[derive(Debug, Error)]
 pub enum StoreError {
@@ -48,21 +53,9 @@ pub enum StoreError {
     NoSuchRun(String),
 }
 
-/// What the plan of a run says about its jobs. The journal has numbers only.
-pub trait JobNames {
-    /// `train[lr=0.1]`
-    fn name(&self, job: JobId) -> Option<String>;
-    /// The entry under `tasks:` that it comes from.
-    fn set(&self, job: JobId) -> Option<String>;
-    /// How many jobs there are now; those that no event mentions are shown as waiting.
-    fn count(&self) -> u32 {
-        0
-    }
-}
-
-/// Gives the names of a run's jobs from its name and folder. Asked only about runs with jobs whose names
-/// the store does not know yet, so that following a run costs what is new of it.
-pub type NamesOf<'a> = dyn FnMut(&str, &Path) -> Option<Box<dyn JobNames>> + 'a;
+/// Reads the plan and the policy that a run was started with, from its name and folder. Asked once for a run with new
+/// events, until it ends; not at all for a run without news. None when they do not read: states are then `unknown`.
+pub type PlanOf<'a> = dyn FnMut(&str, &Path) -> Option<(Arc<Plan>, Policy)> + 'a;
 
 /// Told, after every portion of a run that is long, how many bytes of its files were taken in.
 pub type Told<'a> = dyn FnMut(&str, u64) + 'a;
@@ -72,28 +65,29 @@ pub type Told<'a> = dyn FnMut(&str, u64) + 'a;
 pub struct Store {
     connection: Connection,
     path: PathBuf,
+    cursors: Cursors,
 }
 
 impl Store {
     /// Opens or makes the store. One of another version, or one that is no database, is emptied.
     pub fn open(path: &Path) -> Result<Self, StoreError> {
         let connection = schema::open(path).map_err(|cause| StoreError::Sql { path: path.to_owned(), cause })?;
-        Ok(Self { connection, path: path.to_owned() })
+        Ok(Self { connection, path: path.to_owned(), cursors: Cursors::default() })
     }
 
     /// Takes in what the runs below this folder wrote since the last time.
-    pub fn sync(&mut self, runs: &Path, names: &mut NamesOf<'_>) -> Result<Synced, StoreError> {
-        self.sync_telling(runs, names, &mut |_, _| {})
+    pub fn sync(&mut self, runs: &Path, plans: &mut PlanOf<'_>) -> Result<Synced, StoreError> {
+        self.sync_telling(runs, plans, &mut |_, _| {})
     }
 
     /// The same, and says meanwhile how far it is.
     pub fn sync_telling(
         &mut self,
         runs: &Path,
-        names: &mut NamesOf<'_>,
+        plans: &mut PlanOf<'_>,
         told: &mut Told<'_>,
     ) -> Result<Synced, StoreError> {
-        ingest::sync(self, runs, names, told)
+        ingest::sync(self, runs, plans, told)
     }
 
     /// How many bytes of a run's journal, records and samples were taken in; 0 when it is not known.
@@ -102,9 +96,10 @@ impl Store {
     }
 
     /// Throws everything away and reads all journals again.
-    pub fn rebuild(&mut self, runs: &Path, names: &mut NamesOf<'_>) -> Result<Synced, StoreError> {
+    pub fn rebuild(&mut self, runs: &Path, plans: &mut PlanOf<'_>) -> Result<Synced, StoreError> {
         schema::empty(&mut self.connection).map_err(|cause| self.sql(cause))?;
-        self.sync(runs, names)
+        self.cursors = Cursors::default();
+        self.sync(runs, plans)
     }
 
     fn sql(&self, cause: rusqlite::Error) -> StoreError {

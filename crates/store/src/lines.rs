@@ -40,6 +40,11 @@ impl Lines {
     }
 }
 
+/// Whether a whole line begins there.
+pub(crate) fn has_line(path: &Path, offset: i64) -> io::Result<bool> {
+    Ok(Lines::open(path, offset)?.next()?.is_some())
+}
+
 /// The last bytes before an offset: enough to tell this file from another of the same name, because they hold a
 /// checksum (journal) or a time (samples).
 pub(crate) fn tail(path: &Path, offset: i64) -> io::Result<String> {

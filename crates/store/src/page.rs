@@ -71,6 +71,7 @@ pub fn letter(state: &str, reused: bool) -> u8 {
     match state {
         "done" if reused => b'u',
         "waiting" => b'w',
+        "looking" => b'l',
         "ready" => b'y',
         "submitted" => b'q',
         "running" => b'r',
@@ -197,8 +198,8 @@ impl Store {
     }
 }
 
-/// Jobs that an event after `?2` touched.
-pub(crate) const CHANGED: &str = "SELECT job FROM events WHERE run = ?1 AND seq > ?2 AND job IS NOT NULL";
+/// Jobs that an event after `?2` brought into another state, whether it names them or not.
+pub(crate) const CHANGED: &str = "SELECT job FROM transitions WHERE run = ?1 AND seq > ?2";
 
 fn signed(value: u64) -> i64 {
     crate::rows::signed(value)
@@ -264,6 +265,9 @@ mod tests {
     fn every_state_has_a_letter_of_its_own() {
         let letters: std::collections::BTreeSet<u8> = STATES.iter().map(|state| letter(state, false)).collect();
         assert_eq!(letters.len(), STATES.len());
-        assert!(!letters.contains(&b'?') && !letters.contains(&letter("done", true)));
+        let spelt = |state| serde_json::to_value(state).unwrap();
+        assert!(tulpar_core::engine::STATES.iter().all(|state| spelt(*state) == crate::rows::word(*state)));
+        assert_eq!(letter(crate::rows::UNKNOWN, false), b'?');
+        assert!(!letters.contains(&letter("done", true)));
     }
 }

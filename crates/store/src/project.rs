@@ -1,17 +1,18 @@
-//! What an event or a record changes in the rows of its run, gathered in memory and written together.
+//! The changes of one run's rows by events, records and samples, gathered in memory and written together.
 //!
-//! The states are those of the engine's `apply`; nothing is decided here, only noted.
+//! States come from the transitions that `RunState::apply` returns (`states.rs`). This file copies the data that events and
+//! records carry: it knows no rule by which a job moves from one state to another.
 
-use crate::JobNames;
 use crate::blocks::Blocks;
+use crate::cursor::Cursor;
 use crate::page::letter;
 use crate::rows::{self, AttemptRow, JobRow, RunRow, signed};
 use crate::seen::{self, Looks};
 use crate::tallies::Tallies;
 use crate::trials::Trials;
-use rusqlite::{Connection, params};
+use rusqlite::Connection;
 use std::collections::{HashMap, HashSet};
-use tulpar_core::event::{Because, Blame, Consequence, Event, Outcome, Placement, Stopping};
+use tulpar_core::event::{Consequence, Event, Outcome, Placement, Stopping};
 use tulpar_core::ids::{AttemptId, JobId};
 use tulpar_core::job::{Ending, OutputFile, Record, Sample, Told, Usage};
 use tulpar_core::live::{LiveLine, Seen};
@@ -19,40 +20,57 @@ use tulpar_core::units::Timestamp;
 
 /// The rows of one run that changed since they were last written.
 pub(crate) struct Changes<'a> {
-    sql: &'a Connection,
-    pub run: RunRow,
+    pub(crate) sql: &'a Connection,
+    pub(crate) run: RunRow,
+    /// The state of the run. None when no event is to be taken in, and where the plan does not read.
+    pub(crate) cursor: Option<&'a mut Cursor>,
     /// The jobs of this run that are in the tables, where that is known: no need to look for others.
     met: Option<HashSet<u32>>,
-    jobs: HashMap<u32, JobRow>,
+    pub(crate) jobs: HashMap<u32, JobRow>,
+    /// Jobs that an expansion of the plan added.
+    pub(crate) added: Vec<u32>,
     attempts: HashMap<(u32, u32), AttemptRow>,
     /// Attempts that have ended since.
     ended: Vec<(AttemptId, Usage)>,
     looks: Looks,
-    tallies: Tallies,
-    blocks: Blocks,
-    trials: Trials,
-    grafted: bool,
+    pub(crate) tallies: Tallies,
+    pub(crate) blocks: Blocks,
+    pub(crate) trials: Trials,
 }
 
 impl<'a> Changes<'a> {
-    pub(crate) fn new(sql: &'a Connection, run: RunRow, met: Option<HashSet<u32>>) -> Self {
+    pub(crate) fn new(
+        sql: &'a Connection,
+        run: RunRow,
+        cursor: Option<&'a mut Cursor>,
+        met: Option<HashSet<u32>>,
+    ) -> Self {
         Self {
             sql,
             run,
+            cursor,
             met,
             jobs: HashMap::new(),
+            added: Vec::new(),
             attempts: HashMap::new(),
             ended: Vec::new(),
             looks: Looks::default(),
             tallies: Tallies::default(),
             blocks: Blocks::default(),
             trials: Trials::default(),
-            grafted: false,
         }
     }
 
-    pub(crate) fn event(&mut self, at: Timestamp, event: Event) -> rusqlite::Result<()> {
-        let at = signed(at.0);
+    pub(crate) fn event(&mut self, seq: u64, at: Timestamp, event: Event) -> rusqlite::Result<()> {
+        if let Event::Asked { job, values, origin } = &event {
+            self.trials.asked(self.sql, self.run.run, (*job, signed(at.0)), values, origin)?;
+        }
+        self.apply(seq, at, &event)?;
+        self.copy(signed(at.0), event)
+    }
+
+    /// The data of an event.
+    fn copy(&mut self, at: i64, event: Event) -> rusqlite::Result<()> {
         match event {
             Event::RunStarted { version, plan, seed, provenance, simulated, .. } => {
                 self.run.simulated = simulated;
@@ -66,38 +84,27 @@ impl<'a> Changes<'a> {
                 self.run.seed = Some(seed.to_string());
                 self.run.started = Some(at);
             }
-            Event::RunResumed { version, reopened } => {
+            Event::RunResumed { version, .. } => {
                 self.run.version = Some(version);
                 self.run.resumed += 1;
                 self.run.ended = None;
                 self.run.outcome = None;
                 self.run.stopping = None;
-                for job in reopened {
-                    self.trials.again(self.sql, self.run.run, job)?;
-                    let row = self.enter(job, "waiting", at)?;
-                    row.blame = None;
-                    row.because = None;
-                }
             }
             Event::Missed { job, key, reason } => {
-                let row = self.enter(job, "ready", at)?;
+                let row = self.job(job)?;
                 row.key = key.map(|key| key.hex());
                 row.why = json(&reason);
             }
             Event::Reused { job, key, run, outputs, told, .. } => {
-                self.trials.again(self.sql, self.run.run, job)?;
-                self.trials.ended(self.sql, self.run.run, (job, at), told.as_deref(), true)?;
-                self.metrics(job, told.as_deref())?;
-                let row = self.enter(job, "done", at)?;
+                self.told(job, told.as_deref(), true)?;
+                let row = self.job(job)?;
                 row.key = Some(key.hex());
                 row.reused_from = Some(run);
                 self.outputs(job, None, &outputs)?;
             }
             Event::Submitted { attempt, request, placement, .. } => {
-                self.trials.again(self.sql, self.run.run, attempt.job)?;
-                let job = self.enter(attempt.job, "submitted", at)?;
-                job.attempts = attempt.n;
-                job.started = None;
+                self.job(attempt.job)?.started = None;
                 let row = self.attempt(attempt)?;
                 row.submitted = Some(at);
                 row.request = json(&request);
@@ -105,22 +112,15 @@ impl<'a> Changes<'a> {
                 row.site = Some(placement.site);
             }
             Event::Started { attempt } => {
-                self.enter(attempt.job, "running", at)?.started = Some(at);
+                self.job(attempt.job)?.started = Some(at);
                 let row = self.attempt(attempt)?;
                 row.started.get_or_insert(at);
                 row.waiting = None;
             }
-            Event::Held { attempt, reason } => {
-                self.enter(attempt.job, "held", at)?;
-                self.attempt(attempt)?.held = Some(reason);
-            }
-            Event::Released { attempt } => {
-                self.enter(attempt.job, "submitted", at)?;
-                self.attempt(attempt)?.held = None;
-            }
+            Event::Held { attempt, reason } => self.attempt(attempt)?.held = Some(reason),
+            Event::Released { attempt } => self.attempt(attempt)?.held = None,
             Event::Ended { attempt, report, then } => {
-                let well = then == Consequence::Done;
-                let job = self.stand(attempt.job, at, &then)?;
+                let job = self.job(attempt.job)?;
                 job.started = Some(signed(report.started.0));
                 let usage = &report.usage;
                 job.wall_us = Some(signed(usage.wall_us)).filter(|wall| *wall > 0);
@@ -137,43 +137,15 @@ impl<'a> Changes<'a> {
                 for (number, transfer) in (0..).zip(transfers) {
                     rows::write_transfer(self.sql, self.run.run, (attempt.job.0, attempt.n, number), transfer)?;
                 }
-                self.trials.ended(self.sql, self.run.run, (attempt.job, at), report.told.as_deref(), well)?;
-                if well {
-                    self.metrics(attempt.job, report.told.as_deref())?;
+                let done = then == Consequence::Done;
+                self.told(attempt.job, report.told.as_deref(), done)?;
+                if done {
                     self.outputs(attempt.job, Some(attempt.n), &report.outputs)?;
                 }
-                self.trial_stands(attempt.job, at, &then)?;
-            }
-            Event::Due { job } => drop(self.enter(job, "ready", at)?),
-            Event::Failed { job, blame } => {
-                let failed = Consequence::Failed { blame };
-                self.stand(job, at, &failed)?;
-                self.trial_stands(job, at, &failed)?;
-            }
-            Event::Skipped { job, because } => {
-                if because == Because::Pruned {
-                    self.trial_stands(job, at, &Consequence::Pruned)?;
-                }
-                self.enter(job, "skipped", at)?.because = json(&because);
-            }
-            Event::Cancelled { job } => {
-                self.stand(job, at, &Consequence::Cancelled)?;
-                self.trial_stands(job, at, &Consequence::Cancelled)?;
-            }
-            Event::Asked { job, values, origin } => {
-                self.trials.asked(self.sql, self.run.run, (job, at), &values, &origin)?;
             }
             Event::Reported { job, step, value } => {
                 self.trials.step(self.sql, self.run.run, job, step, value)?;
             }
-            // It has no job: what others ran is in their storage, and in the study.
-            Event::Added { .. } | Event::Curtailed { .. } => {}
-            Event::Continued { job } => {
-                self.enter(job, "ready", at)?;
-                self.trials.state(self.sql, self.run.run, (job, at), "running", None)?;
-            }
-            Event::Grafted { .. } => self.grafted = true,
-            Event::HeldBack { .. } | Event::Node { .. } | Event::Ordered { .. } => {}
             Event::Stopping { how } => {
                 let how = match how {
                     Stopping::Drain => "drain",
@@ -192,6 +164,29 @@ impl<'a> Changes<'a> {
                 };
                 self.run.outcome = Some(outcome.to_owned());
             }
+            // These change states, and carry no other data that has a table. Trials of others are in the study.
+            Event::HeldBack { .. }
+            | Event::Due { .. }
+            | Event::Failed { .. }
+            | Event::Skipped { .. }
+            | Event::Cancelled { .. }
+            | Event::Grafted { .. }
+            | Event::Asked { .. }
+            | Event::Added { .. }
+            | Event::Curtailed { .. }
+            | Event::Continued { .. }
+            | Event::Node { .. }
+            | Event::Ordered { .. } => {}
+        }
+        Ok(())
+    }
+
+    /// The numbers that a task reported: of a trial always, else once the task is done.
+    fn told(&mut self, job: JobId, told: Option<&Told>, done: bool) -> rusqlite::Result<()> {
+        let Some(told) = told else { return Ok(()) };
+        self.trials.said(self.sql, self.run.run, job, told)?;
+        if done {
+            rows::write_metrics(self.sql, self.run.run, job.0, &told.values)?;
         }
         Ok(())
     }
@@ -256,55 +251,21 @@ impl<'a> Changes<'a> {
         self.looks.end(self.sql, self.run.run, attempt, times, &usage, samples, gpus, self.run.samples_bytes > 0)
     }
 
-    /// The plan has to be asked.
-    pub(crate) fn needs_names(&self) -> bool {
-        self.grafted || self.jobs.values().any(|row| row.name.is_none())
-    }
-
-    fn enter(&mut self, job: JobId, state: &'static str, at: i64) -> rusqlite::Result<&mut JobRow> {
+    /// The row of a job, to be changed.
+    pub(crate) fn job(&mut self, job: JobId) -> rusqlite::Result<&mut JobRow> {
         use std::collections::hash_map::Entry;
-        let row = match self.jobs.entry(job.0) {
-            Entry::Occupied(there) => there.into_mut(),
+        match self.jobs.entry(job.0) {
+            Entry::Occupied(there) => Ok(there.into_mut()),
             Entry::Vacant(place) => {
                 let is_new = self.met.as_ref().is_some_and(|met| !met.contains(&job.0));
                 let known = if is_new { None } else { rows::read_job(self.sql, self.run.run, job.0)? };
-                place.insert(known.unwrap_or_default())
+                let cursor = self.cursor.as_deref();
+                Ok(place.insert(known.unwrap_or_else(|| {
+                    let state = cursor.and_then(|cursor| cursor.state_of(job.0)).map_or(rows::UNKNOWN, rows::word);
+                    JobRow { state, ..JobRow::default() }
+                })))
             }
-        };
-        row.state = state;
-        row.since = Some(at);
-        Ok(row)
-    }
-
-    /// The job stands as the end of its attempt says.
-    fn stand(&mut self, job: JobId, at: i64, then: &Consequence) -> rusqlite::Result<&mut JobRow> {
-        let state = match then {
-            Consequence::Done => "done",
-            Consequence::Retry { .. } => "backoff",
-            Consequence::Failed { .. } => "failed",
-            Consequence::Pruned => "skipped",
-            Consequence::Paused => "paused",
-            Consequence::Cancelled => "cancelled",
-        };
-        let row = self.enter(job, state, at)?;
-        match then {
-            Consequence::Failed { blame } => row.blame = Some(blame_word(*blame)),
-            Consequence::Pruned => row.because = json(&Because::Pruned),
-            _ => {}
         }
-        Ok(row)
-    }
-
-    /// And so does its trial; one that is complete has said so with its numbers.
-    fn trial_stands(&mut self, job: JobId, at: i64, then: &Consequence) -> rusqlite::Result<()> {
-        let (state, reason) = match then {
-            Consequence::Done | Consequence::Retry { .. } => return Ok(()),
-            Consequence::Failed { blame } => ("failed", Some(blame_word(*blame))),
-            Consequence::Pruned => ("pruned", None),
-            Consequence::Paused => ("paused", None),
-            Consequence::Cancelled => ("failed", Some("cancelled")),
-        };
-        self.trials.state(self.sql, self.run.run, (job, at), state, reason)
     }
 
     fn attempt(&mut self, attempt: AttemptId) -> rusqlite::Result<&mut AttemptRow> {
@@ -320,38 +281,40 @@ impl<'a> Changes<'a> {
         }
     }
 
-    fn metrics(&self, job: JobId, told: Option<&Told>) -> rusqlite::Result<()> {
-        told.map_or(Ok(()), |told| rows::write_metrics(self.sql, self.run.run, job.0, &told.values))
-    }
-
     fn outputs(&self, job: JobId, attempt: Option<u32>, outputs: &[OutputFile]) -> rusqlite::Result<()> {
         outputs.iter().try_for_each(|output| rows::write_output(self.sql, self.run.run, job.0, attempt, output))
     }
 
     /// Writes what changed, in the order of the tables. `complete`: the journal was read to its end. Gives the jobs that
     /// are in the tables, if that is known.
-    pub(crate) fn write(
-        &mut self,
-        names: Option<&dyn JobNames>,
-        complete: bool,
-    ) -> rusqlite::Result<Option<HashSet<u32>>> {
+    pub(crate) fn write(&mut self, complete: bool) -> rusqlite::Result<Option<HashSet<u32>>> {
         let run = self.run.run;
         let mut met = self.met.take();
+        // Records are read before the journal: attempts of added jobs may be in the tables already.
+        let mut added = std::mem::take(&mut self.added);
+        added.retain(|job| met.as_ref().is_none_or(|met| met.contains(job)));
         if let Some(met) = &mut met {
             met.extend(self.jobs.keys());
             met.extend(self.attempts.keys().map(|(job, _)| *job));
         }
+        let cursor = self.cursor.as_deref();
         let mut jobs: Vec<_> = std::mem::take(&mut self.jobs).into_iter().collect();
         jobs.sort_unstable_by_key(|(job, _)| *job);
         for (job, row) in &mut jobs {
-            if let (None, Some(names)) = (&row.name, names) {
-                row.name = names.name(JobId(*job));
-                row.task_set = names.set(JobId(*job));
+            if let (None, Some(cursor)) = (&row.name, cursor) {
+                row.name = cursor.name(*job);
+                row.task_set = cursor.set(*job).map(str::to_owned);
                 self.blocks.text(self.sql, run, *job, row.task_set.as_deref(), row.name.as_deref())?;
             }
             rows::write_job(self.sql, run, *job, row)?;
             self.blocks.state(self.sql, run, *job, letter(row.state, row.reused_from.is_some()))?;
             self.tallies.job(*job, row.counted.as_ref(), row.to_count());
+        }
+        for job in added {
+            let set = cursor.and_then(|cursor| cursor.set(job)).unwrap_or_default();
+            for usage in rows::read_usages(self.sql, run, job)? {
+                self.tallies.attempt(set, job, &usage);
+            }
         }
         let mut attempts: Vec<_> = std::mem::take(&mut self.attempts).into_iter().collect();
         attempts.sort_unstable_by_key(|(attempt, _)| *attempt);
@@ -359,41 +322,35 @@ impl<'a> Changes<'a> {
             rows::write_attempt(self.sql, run, job, n, &row)?;
         }
         for (AttemptId { job, .. }, usage) in std::mem::take(&mut self.ended) {
-            let here = jobs.binary_search_by_key(&job.0, |(job, _)| *job).ok();
-            let set = match (here, names) {
-                (Some(here), _) => jobs[here].1.task_set.clone(),
-                (None, Some(names)) => names.set(job),
-                (None, None) => rows::read_job(self.sql, run, job.0)?.and_then(|row| row.task_set),
-            };
-            self.tallies.attempt(&set.unwrap_or_default(), job.0, &usage);
+            if let Some(set) = self.set_of(job.0)? {
+                self.tallies.attempt(&set, job.0, &usage);
+            }
         }
-        if complete && let Some(names) = names {
-            self.add_waiting(names)?;
+        if complete {
+            self.add_rest()?;
         }
         self.blocks.write(self.sql, run)?;
-        self.trials.write(self.sql, run, names)?;
+        self.trials.write(self.sql, run, self.cursor.as_deref())?;
         self.tallies.write(self.sql, run)?;
         self.looks.write(self.sql, &mut self.run)?;
+        if let Some(cursor) = &self.cursor {
+            self.run.applied = Some(signed(cursor.seq()));
+        }
         rows::write_run(self.sql, &self.run)?;
         Ok(met.filter(|_| !complete))
     }
 
-    /// Jobs of the plan that no event has mentioned yet.
-    fn add_waiting(&mut self, names: &dyn JobNames) -> rusqlite::Result<()> {
-        let mut insert = self.sql.prepare_cached(
-            "INSERT OR IGNORE INTO jobs (run, job, name, task_set, state) VALUES (?1, ?2, ?3, ?4, 'waiting')",
-        )?;
-        for job in self.run.jobs..names.count() {
-            let (set, name) = (names.set(JobId(job)), names.name(JobId(job)));
-            if insert.execute(params![self.run.run, job, name, set])? > 0 {
-                self.blocks.state(self.sql, self.run.run, job, letter("waiting", false))?;
-                self.blocks.text(self.sql, self.run.run, job, set.as_deref(), name.as_deref())?;
-                let waits = rows::Counted { set: set.unwrap_or_default(), state: "waiting", reused: false };
-                self.tallies.job(job, None, waits);
-            }
+    /// The task set of a job, empty where no plan says it. None for a job that a later event adds.
+    fn set_of(&self, job: u32) -> rusqlite::Result<Option<String>> {
+        if let Some(set) = self.cursor.as_deref().and_then(|cursor| cursor.set(job)) {
+            return Ok(Some(set.to_owned()));
         }
-        self.run.jobs = self.run.jobs.max(names.count());
-        Ok(())
+        let row = rows::read_job(self.sql, self.run.run, job)?;
+        let has_plan = self.cursor.is_some() || self.run.applied.is_some();
+        match row {
+            Some(row) => Ok(Some(row.task_set.unwrap_or_default())),
+            None => Ok((!has_plan).then(String::new)),
+        }
     }
 }
 
@@ -433,16 +390,6 @@ impl AttemptRow {
     }
 }
 
-fn blame_word(blame: Blame) -> &'static str {
-    match blame {
-        Blame::Task => "task",
-        Blame::Resources => "resources",
-        Blame::TooMuch => "too_much",
-        Blame::Site => "site",
-        Blame::Inputs => "inputs",
-    }
-}
-
-fn json(value: &impl serde::Serialize) -> Option<String> {
+pub(crate) fn json(value: &impl serde::Serialize) -> Option<String> {
     serde_json::to_string(value).ok()
 }

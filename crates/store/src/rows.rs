@@ -2,6 +2,7 @@
 
 use rusqlite::{Connection, OptionalExtension, Row, params};
 use std::collections::BTreeMap;
+use tulpar_core::engine::State;
 use tulpar_core::job::{OutputFile, TransferKind, TransferReport, Usage};
 
 #[derive(Clone, Debug, Default)]
@@ -42,6 +43,8 @@ pub(crate) struct RunRow {
     pub simulated: bool,
     /// As JSON.
     pub metadata: Option<String>,
+    /// The number of the last event that the states of jobs come from; absent where the plan does not read.
+    pub applied: Option<i64>,
 }
 
 #[derive(Clone, Debug, Default)]
@@ -106,8 +109,29 @@ pub(crate) struct AttemptRow {
     pub samples: Option<String>,
 }
 
-pub(crate) const STATES: [&str; 11] =
-    ["waiting", "ready", "submitted", "running", "held", "backoff", "paused", "done", "failed", "skipped", "cancelled"];
+/// Of a job whose events cannot be applied: the plan does not read, or a line before them is damaged.
+pub(crate) const UNKNOWN: &str = "unknown";
+pub(crate) const STATES: [&str; 13] = [
+    "waiting",
+    "looking",
+    "ready",
+    "submitted",
+    "running",
+    "held",
+    "backoff",
+    "paused",
+    "done",
+    "failed",
+    "skipped",
+    "cancelled",
+    UNKNOWN,
+];
+
+/// A state as the tables spell it.
+pub(crate) fn word(state: State) -> &'static str {
+    STATES[state as usize]
+}
+
 pub(crate) const BLAMES: [&str; 5] = ["task", "resources", "too_much", "site", "inputs"];
 
 /// The word as the tables spell it.
@@ -122,7 +146,7 @@ pub(crate) fn signed(value: u64) -> i64 {
 
 pub(crate) const RUN_COLUMNS: &str = "run, name, version, plan, seed, started, ended, outcome, stopping, resumed, events, last_seq, \
      last_at, bad_lines, unknown_events, jobs, tail, journal_bytes, records_bytes, samples_bytes, samples_tail, usage_width, usage_until, parameters, \
-     git_commit, git_dirty, environments, simulated, metadata";
+     git_commit, git_dirty, environments, simulated, metadata, applied";
 
 /// From a row of [`RUN_COLUMNS`].
 pub(crate) fn run_from(row: &Row<'_>) -> rusqlite::Result<RunRow> {
@@ -156,6 +180,7 @@ pub(crate) fn run_from(row: &Row<'_>) -> rusqlite::Result<RunRow> {
         environments: row.get(26)?,
         simulated: row.get(27)?,
         metadata: row.get(28)?,
+        applied: row.get(29)?,
     })
 }
 
@@ -168,7 +193,7 @@ pub(crate) fn read_run(sql: &Connection, name: &str) -> rusqlite::Result<Option<
 pub(crate) fn write_run(sql: &Connection, row: &RunRow) -> rusqlite::Result<()> {
     sql.prepare_cached(
         "INSERT OR REPLACE INTO runs VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, \
-         ?20, ?21, ?22, ?23, ?24, ?25, ?26, ?27, ?28, ?29)",
+         ?20, ?21, ?22, ?23, ?24, ?25, ?26, ?27, ?28, ?29, ?30)",
     )?
     .execute(params![
         row.run,
@@ -200,6 +225,7 @@ pub(crate) fn write_run(sql: &Connection, row: &RunRow) -> rusqlite::Result<()> 
         row.environments,
         row.simulated,
         row.metadata,
+        row.applied,
     ])?;
     Ok(())
 }
@@ -213,7 +239,7 @@ pub(crate) fn read_job(sql: &Connection, run: i64, job: u32) -> rusqlite::Result
         let mut found = JobRow {
             name: row.get(0)?,
             task_set: row.get(1)?,
-            state: known(&STATES, row.get_ref(2)?.as_str()?).unwrap_or("waiting"),
+            state: known(&STATES, row.get_ref(2)?.as_str()?).unwrap_or(UNKNOWN),
             since: row.get(3)?,
             attempts: row.get(4)?,
             why: row.get(5)?,
@@ -319,6 +345,14 @@ pub(crate) fn read_attempt(sql: &Connection, run: i64, job: u32, n: u32) -> rusq
         .optional()
 }
 
+/// What the attempts of a job used, as far as they have ended.
+pub(crate) fn read_usages(sql: &Connection, run: i64, job: u32) -> rusqlite::Result<Vec<Usage>> {
+    let query = format!("SELECT {ATTEMPT_COLUMNS} FROM attempts WHERE run = ?1 AND job = ?2");
+    let mut statement = sql.prepare_cached(&query)?;
+    let usages = statement.query_map(params![run, job], |row| attempt_from(row).map(|(_, attempt)| attempt.usage))?;
+    usages.filter_map(Result::transpose).collect()
+}
+
 pub(crate) fn write_attempt(sql: &Connection, run: i64, job: u32, n: u32, row: &AttemptRow) -> rusqlite::Result<()> {
     let any = |field: fn(&Usage) -> u64| row.usage.as_ref().map(|usage| signed(field(usage)));
     let used = |field| any(field).filter(|_| row.usage.as_ref().is_some_and(Usage::is_measured));
@@ -368,6 +402,13 @@ pub(crate) fn write_attempt(sql: &Connection, run: i64, job: u32, n: u32, row: &
         used(|usage| u64::from(usage.gpu_utilisation)).filter(|_| seen(|usage| usage.peak_gpu_memory).is_some()),
         row.samples,
     ])?;
+    Ok(())
+}
+
+/// A job came into a state with an event; where it went through several, the last counts.
+pub(crate) fn write_transition(sql: &Connection, run: i64, seq: u64, job: u32, state: &str) -> rusqlite::Result<()> {
+    sql.prepare_cached("INSERT OR REPLACE INTO transitions (run, seq, job, state) VALUES (?1, ?2, ?3, ?4)")?
+        .execute(params![run, signed(seq), job, state])?;
     Ok(())
 }
 
@@ -452,6 +493,7 @@ pub(crate) fn remove(sql: &Connection, run: i64) -> rusqlite::Result<()> {
         "trials",
         "trial_steps",
         "events",
+        "transitions",
         "kept",
     ] {
         sql.execute(&format!("DELETE FROM {table} WHERE run = ?1"), [run])?;

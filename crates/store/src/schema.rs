@@ -5,7 +5,7 @@ use std::path::Path;
 use std::time::Duration;
 
 /// Counted up whenever a table or the meaning of a column changes; an older store is then made anew.
-pub(crate) const VERSION: i64 = 8;
+pub(crate) const VERSION: i64 = 9;
 
 const TABLES: &str = "
 CREATE TABLE runs (
@@ -37,7 +37,8 @@ CREATE TABLE runs (
     git_dirty INTEGER,
     environments TEXT,
     simulated INTEGER NOT NULL DEFAULT 0,
-    metadata TEXT
+    metadata TEXT,
+    applied INTEGER
 );
 CREATE TABLE jobs (
     run INTEGER NOT NULL,
@@ -241,6 +242,13 @@ CREATE TABLE events (
     PRIMARY KEY (run, seq)
 ) WITHOUT ROWID;
 CREATE INDEX events_by_job ON events (run, job, seq) WHERE job IS NOT NULL;
+CREATE TABLE transitions (
+    run INTEGER NOT NULL,
+    seq INTEGER NOT NULL,
+    job INTEGER NOT NULL,
+    state TEXT NOT NULL,
+    PRIMARY KEY (run, seq, job)
+) WITHOUT ROWID;
 CREATE TABLE kept (
     run INTEGER NOT NULL,
     what TEXT NOT NULL,

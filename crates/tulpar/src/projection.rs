@@ -1,33 +1,20 @@
 //! The store of this folder, brought up to date: for questions over several runs.
+//!
+//! It knows where a run keeps its plan, and nothing of what its events mean.
 
 use crate::failure::Failure;
-use crate::replay::{self, Replayed};
 use std::path::Path;
-use tulpar_core::ids::JobId;
+use std::sync::Arc;
+use tulpar_core::engine::Policy;
+use tulpar_core::plan::Plan;
 use tulpar_exec::folder::{FolderError, Project, RunFolder};
-use tulpar_store::{JobNames, Store};
+use tulpar_store::Store;
 
-struct Names(Replayed);
-
-impl JobNames for Names {
-    fn name(&self, job: JobId) -> Option<String> {
-        self.is_known(job).then(|| self.0.name(job))
-    }
-
-    fn set(&self, job: JobId) -> Option<String> {
-        let graph = self.0.engine.graph();
-        self.is_known(job).then(|| graph.plan().task(graph.set_of(job)).name.clone())
-    }
-
-    fn count(&self) -> u32 {
-        self.0.engine.counts().total()
-    }
-}
-
-impl Names {
-    fn is_known(&self, job: JobId) -> bool {
-        job.index() < self.0.engine.graph().len()
-    }
+/// The plan and the policy of a run. None when they do not read: the store then shows what the journal alone says.
+pub(crate) fn plan_of(name: &str, path: &Path) -> Option<(Arc<Plan>, Policy)> {
+    let folder = RunFolder { name: name.to_owned(), path: path.to_owned() };
+    let saved = folder.load().ok()?;
+    Some((Arc::new(saved.plan), saved.policy))
 }
 
 /// Opens the store and takes in what was written since the last time.
@@ -37,10 +24,6 @@ pub(crate) fn open(project: &Project) -> Result<Store, Failure> {
         return Err(FolderError::NoRuns.into());
     }
     let mut store = Store::open(&path)?;
-    store.sync(&project.runs(), &mut |name: &str, path: &Path| {
-        let folder = RunFolder { name: name.to_owned(), path: path.to_owned() };
-        // A run whose plan does not read is shown by its journal alone.
-        replay::open_with(folder, |_, _| {}).ok().map(|replayed| Box::new(Names(replayed)) as Box<dyn JobNames>)
-    })?;
+    store.sync(&project.runs(), &mut plan_of)?;
     Ok(store)
 }

@@ -1,9 +1,12 @@
-//! A folder of runs, written line by line as a run would, and the names that its plan would give.
+//! A folder of runs, written line by line as a run would, and their plans.
 
+use std::collections::BTreeMap;
 use std::fs::{self, OpenOptions};
 use std::io::Write;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use tempfile::TempDir;
+use tulpar_core::engine::Policy;
 use tulpar_core::event::{Because, Blame, Consequence, Event, Outcome, Placement, Reason, Share};
 use tulpar_core::ids::{AttemptId, Digest, JobId, NodeId};
 use tulpar_core::job::{
@@ -11,19 +14,60 @@ use tulpar_core::job::{
 };
 use tulpar_core::journal_line;
 use tulpar_core::live::{LiveLine, Seen};
+use tulpar_core::plan::Plan;
 use tulpar_core::resources::Request;
 use tulpar_core::units::Timestamp;
-use tulpar_store::{JobNames, Store, Synced};
+use tulpar_core::{catalogue, workflow};
+use tulpar_store::{Store, Synced};
+
+/// Jobs 0 to 2 are `train`, then come two of `evaluate`, which wait for all of them.
+const GALAXY: &str = "
+workflow: galaxy
+tasks:
+  train:
+    for: {n: 0..2}
+    out: {model: 'm{n}.bin'}
+    run: train {n}
+  evaluate:
+    for: {m: 1..2}
+    in: [train.model]
+    run: evaluate {m}
+";
+
+/// The plan of runs that are called `tuning`.
+const TUNING: &str = "
+workflow: tuning
+tasks:
+  search:
+    search: {trials: 4, minimize: loss, space: {lr: 'float(0, 1)', layers: 'int(1, 4)'}}
+    out: {model: 'm{trial}.bin'}
+    run: train --lr {lr} --layers {layers} {trial}
+";
 
 pub(crate) struct Runs {
     pub(crate) folder: TempDir,
+    plan: Arc<Plan>,
+    tuning: Arc<Plan>,
 }
 
 impl Runs {
     pub(crate) fn new() -> Self {
+        Self::of(GALAXY)
+    }
+
+    /// Runs of another workflow.
+    pub(crate) fn of(text: &str) -> Self {
         let folder = TempDir::new().unwrap();
         fs::create_dir(folder.path().join("runs")).unwrap();
-        Self { folder }
+        Self { folder, plan: plan(text), tuning: plan(TUNING) }
+    }
+
+    pub(crate) fn plan(&self, run: &str) -> &Arc<Plan> {
+        if run.starts_with("tuning") { &self.tuning } else { &self.plan }
+    }
+
+    pub(crate) fn plan_of(&self, run: &str, _folder: &Path) -> Option<(Arc<Plan>, Policy)> {
+        Some((self.plan(run).clone(), Policy::default()))
     }
 
     pub(crate) fn path(&self, run: &str, file: &str) -> PathBuf {
@@ -42,7 +86,13 @@ impl Runs {
     pub(crate) fn write(&self, run: &str, seq: u64, events: &[Event]) {
         let mut bytes = Vec::new();
         for (seq, event) in (seq..).zip(events) {
-            journal_line::encode(seq, second(seq), event, &mut bytes);
+            let mut event = event.clone();
+            if let Event::RunStarted { plan, .. } = &mut event
+                && *plan == OWN
+            {
+                *plan = self.plan(run).digest();
+            }
+            journal_line::encode(seq, second(seq), &event, &mut bytes);
         }
         self.append(run, "journal.jsonl", &bytes);
     }
@@ -64,7 +114,7 @@ impl Runs {
     }
 
     pub(crate) fn sync(&self, store: &mut Store) -> Synced {
-        store.sync(&self.folder.path().join("runs"), &mut names).unwrap()
+        store.sync(&self.folder.path().join("runs"), &mut |run, folder| self.plan_of(run, folder)).unwrap()
     }
 
     /// A store that has taken in everything.
@@ -75,23 +125,15 @@ impl Runs {
     }
 }
 
-/// Jobs 0 to 2 are `train`, then comes `evaluate`, which waits.
-pub(crate) fn names(_run: &str, _folder: &Path) -> Option<Box<dyn JobNames>> {
-    Some(Box::new(Names))
-}
+/// Stands for the plan of the run until the event is written.
+const OWN: Digest = Digest([7; 32]);
 
-struct Names;
-
-impl JobNames for Names {
-    fn name(&self, job: JobId) -> Option<String> {
-        Some(if job.0 < 3 { format!("train[n={}]", job.0) } else { "evaluate".into() })
-    }
-    fn set(&self, job: JobId) -> Option<String> {
-        Some(if job.0 < 3 { "train".into() } else { "evaluate".into() })
-    }
-    fn count(&self) -> u32 {
-        5
-    }
+pub(crate) fn plan(text: &str) -> Arc<Plan> {
+    let (found, findings) = catalogue::read("sites: {here: {nodes: 1, cpus: 4, memory: 8 GB, disk: 1 TB}}");
+    assert_eq!(findings, []);
+    let (read, findings) = workflow::read(text, &BTreeMap::new());
+    assert_eq!(findings, []);
+    Arc::new(Plan::new(read.unwrap(), Vec::new(), found.sites.into_iter().next().unwrap()))
 }
 
 pub(crate) fn second(n: u64) -> Timestamp {
@@ -128,7 +170,7 @@ pub(crate) fn started(run: &str) -> Event {
     Event::RunStarted {
         run: run.into(),
         version: "0.1.0".into(),
-        plan: Digest([7; 32]),
+        plan: OWN,
         seed: u64::MAX,
         provenance: Box::default(),
         simulated: false,

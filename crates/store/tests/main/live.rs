@@ -1,7 +1,9 @@
 //! What was seen of attempts while they ran: the newest look at each, their samples, and the run's use over time.
 
 use super::fixture::{Runs, attempt, record, second, started, submitted};
+use std::cell::Cell;
 use std::fs;
+use std::path::Path;
 use tulpar_core::event::{Consequence, Event, Outcome};
 use tulpar_core::ids::JobId;
 use tulpar_core::job::{Ending, Report, Sample, Usage};
@@ -142,7 +144,7 @@ fn what_a_run_used_over_time_adds_up_to_what_its_attempts_used() {
 
 #[test]
 fn a_run_of_a_month_keeps_its_sums_in_a_bounded_number_of_rows() {
-    let runs = Runs::new();
+    let runs = Runs::of("{workflow: month, tasks: {train: {for: {day: 1..30}, run: 'train {day}'}}}");
     runs.write("g-1", 1, &[started("g-1")]);
     let mut store = runs.synced();
     for day in 0..30u32 {
@@ -185,27 +187,43 @@ fn samples_that_were_begun_anew_are_read_from_their_beginning() {
 }
 
 #[test]
-fn names_are_asked_for_only_when_a_job_has_none() {
+fn the_plan_is_read_only_for_new_events_and_only_once_by_one_process() {
     let runs = Runs::new();
     running(&runs);
     let folder = runs.folder.path().join("runs");
-    let mut store = runs.store();
-    let mut asked = 0;
-    let mut sync = |store: &mut Store| {
-        let mut names = |run: &str, path: &std::path::Path| {
-            asked += 1;
-            super::fixture::names(run, path)
+    let read = Cell::new(0);
+    let sync = |store: &mut Store| {
+        let mut plans = |run: &str, path: &Path| {
+            read.set(read.get() + 1);
+            runs.plan_of(run, path)
         };
-        store.sync(&folder, &mut names).unwrap();
-        asked
+        store.sync(&folder, &mut plans).unwrap();
+        read.get()
     };
+    let mut store = runs.store();
     assert_eq!(sync(&mut store), 1);
     runs.write("g-1", 5, &[Event::Started { attempt: attempt(1, 1) }]);
+    assert_eq!(sync(&mut store), 1, "it kept the state");
+    let mut other = runs.store();
+    assert_eq!(sync(&mut other), 1, "nothing is new");
     runs.look("g-1", second(5), attempt(1, 1), Seen::Running(sample(1000, 1, 1, 1)));
-    assert_eq!(sync(&mut store), 1);
-    // The plan has five jobs: this one is of a graft.
-    runs.write("g-1", 6, &[submitted(7, 1)]);
-    assert_eq!(sync(&mut store), 2);
-    assert_eq!(store.job("g-1", JobId(7)).unwrap().unwrap().set.as_deref(), Some("evaluate"));
-    assert_eq!(store.run("g-1").unwrap().jobs.values().sum::<u64>(), 6);
+    runs.record("g-1", &record(0, 1));
+    assert_eq!(sync(&mut other), 1, "no event is new");
+    runs.append("g-1", "journal.jsonl", b"{\"seq\":6");
+    assert_eq!(sync(&mut other), 1, "nor is half of one");
+    runs.append("g-1", "journal.jsonl", b"}\n");
+    assert_eq!(sync(&mut other), 2);
+    assert_eq!(sync(&mut store), 2, "the other took it in");
+}
+
+#[test]
+fn a_run_that_has_ended_is_not_replayed_for_late_records() {
+    let runs = Runs::new();
+    running(&runs);
+    runs.write("g-1", 5, &[Event::RunEnded { outcome: Outcome::Interrupted }]);
+    drop(runs.synced());
+    runs.record("g-1", &record(0, 1));
+    let folder = runs.folder.path().join("runs");
+    let synced = runs.store().sync(&folder, &mut |_, _| panic!("the plan is not needed")).unwrap();
+    assert_eq!((synced.records, synced.events), (1, 0));
 }

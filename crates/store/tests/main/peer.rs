@@ -38,8 +38,8 @@ print(json.dumps([
             [0, "train[n=0]", "train", "done", 2, null],
             [1, "train[n=1]", "train", "done", 0, null],
             [2, "train[n=2]", "train", "failed", 1, "task"],
-            [3, "evaluate", "evaluate", "skipped", 0, null],
-            [4, "evaluate", "evaluate", "waiting", 0, null]
+            [3, "evaluate[m=1]", "evaluate", "skipped", 0, null],
+            [4, "evaluate[m=2]", "evaluate", "waiting", 0, null]
         ],
         [[0, 1, "memory", null, 400, null], [0, 2, "exit", 0, 200, "host-a"], [2, 1, "exit", 3, 600, null]],
         [[0, "m0.bin", 4, zero, 2], [1, "m1.bin", 3, one, null]],
@@ -56,7 +56,11 @@ fn the_documented_tables_are_those_of_the_store_and_the_documented_queries_work(
     let runs = Runs::new();
     runs.write("galaxy-1", 1, &eventful("galaxy-1"));
     runs.write("galaxy-2", 1, &[started("galaxy-2"), submitted(0, 1), moved(0, 1)]);
-    runs.write("tuning-1", 1, &[started("tuning-1"), asked(0, r#"{"lr": 0.1}"#), submitted(0, 1), told(0, 0.5, &[])]);
+    runs.write(
+        "tuning-1",
+        1,
+        &[started("tuning-1"), asked(0, r#"{"lr": 0.1, "layers": 2}"#), submitted(0, 1), told(0, 0.5, &[])],
+    );
     drop(runs.synced());
     let sql = rusqlite::Connection::open(runs.store_path()).unwrap();
     let text = include_str!("../../../../docs/store.md");

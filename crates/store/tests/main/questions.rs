@@ -22,12 +22,12 @@ fn counts(pairs: &[(&str, u64)]) -> BTreeMap<String, u64> {
 
 #[test]
 fn a_run_says_when_it_ran_how_it_ended_and_how_its_jobs_stand() {
-    let (_runs, store) = eventful_store();
+    let (runs, store) = eventful_store();
     let run = store.run("galaxy-1").unwrap();
     assert_eq!((run.started, run.ended), (Some(second(1)), Some(second(15))));
     assert_eq!((run.outcome.as_deref(), run.version.as_deref()), (Some("failed"), Some("0.1.0")));
     assert_eq!(run.seed.as_deref(), Some("18446744073709551615"));
-    assert_eq!(run.plan, Some("07".repeat(32)));
+    assert_eq!(run.plan, Some(runs.plan("galaxy-1").digest().hex()));
     assert_eq!(run.jobs, counts(&[("done", 2), ("failed", 1), ("skipped", 1), ("waiting", 1)]));
     assert_eq!((run.reused, run.events), (1, 15));
     assert!(matches!(store.run("galaxy-9"), Err(StoreError::NoSuchRun(_))));
@@ -81,14 +81,14 @@ fn jobs_are_listed_by_state_set_and_name() {
             row(0, "train[n=0]", "done"),
             row(1, "train[n=1]", "done"),
             row(2, "train[n=2]", "failed"),
-            row(3, "evaluate", "skipped"),
-            row(4, "evaluate", "waiting"),
+            row(3, "evaluate[m=1]", "skipped"),
+            row(4, "evaluate[m=2]", "waiting"),
         ]
     );
     let states = vec!["failed".to_owned(), "skipped".to_owned()];
     assert_eq!(
         list(JobFilter { states, ..Default::default() }),
-        [row(2, "train[n=2]", "failed"), row(3, "evaluate", "skipped")]
+        [row(2, "train[n=2]", "failed"), row(3, "evaluate[m=1]", "skipped")]
     );
     let set = Some("train".to_owned());
     assert_eq!(list(JobFilter { set, limit: Some(1), ..Default::default() }), [row(0, "train[n=0]", "done")]);
@@ -249,12 +249,20 @@ fn what_a_resume_opens_again_waits_in_the_store_too() {
     runs.sync(&mut store);
     let run = store.run("galaxy-1").unwrap();
     assert_eq!(run.jobs, counts(&[("done", 2), ("submitted", 1), ("waiting", 2)]));
-    let stands = |job: u32| {
+    let stands = |store: &Store, job: u32| {
         let job = store.job("galaxy-1", JobId(job)).unwrap().unwrap();
         (job.state, job.blame, job.because)
     };
-    assert_eq!(stands(2), ("submitted".into(), None, None));
-    assert_eq!(stands(3), ("waiting".into(), None, None));
+    assert_eq!(stands(&store, 2), ("submitted".into(), None, None));
+    assert_eq!(stands(&store, 3), ("waiting".into(), None, None));
+    let again = [ended(2, 2, Ending::Exit(0), 200, vec![]), submitted(3, 1), ended(3, 1, Ending::Exit(0), 200, vec![])];
+    runs.write("galaxy-1", 18, &again[..1]);
+    runs.sync(&mut store);
+    assert_eq!(stands(&store, 3), ("looking".into(), None, None), "what it needs is there");
+    runs.write("galaxy-1", 19, &again[1..]);
+    runs.sync(&mut store);
+    assert_eq!(stands(&store, 2), ("done".into(), None, None));
+    assert_eq!(stands(&store, 3), ("done".into(), None, None), "no reason is kept");
 }
 
 #[test]
@@ -264,8 +272,9 @@ fn the_end_of_an_attempt_alone_says_how_its_job_stands() {
         let mut event = ended(0, 1, Ending::Preempted, 200, vec![]);
         let Event::Ended { then: said, .. } = &mut event else { panic!("{event:?}") };
         *said = then;
-        runs.write("galaxy-1", 1, &[started("galaxy-1"), asked(0, r#"{"lr":0.1}"#), submitted(0, 1), event]);
-        let job = runs.synced().job("galaxy-1", JobId(0)).unwrap().unwrap();
+        let asked = asked(0, r#"{"lr":0.1,"layers":2}"#);
+        runs.write("tuning-1", 1, &[started("tuning-1"), asked, submitted(0, 1), event]);
+        let job = runs.synced().job("tuning-1", JobId(0)).unwrap().unwrap();
         let sql = rusqlite::Connection::open(runs.store_path()).unwrap();
         let trial: String = sql.query_row("SELECT state FROM trials", [], |row| row.get(0)).unwrap();
         let reason = job.blame.or(job.because.map(|because| because.to_string())).unwrap_or_default();

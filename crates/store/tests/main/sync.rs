@@ -1,9 +1,9 @@
 //! Taking in journals: piece by piece, damaged, cut, replaced, removed, by two at once.
 
-use super::fixture::{Runs, attempt, ended, eventful, names, record, started, submitted};
+use super::fixture::{Runs, attempt, ended, eventful, output, record, started, submitted};
 use std::fs;
 use tulpar_core::event::{Event, Outcome};
-use tulpar_core::ids::JobId;
+use tulpar_core::ids::{JobId, SetId};
 use tulpar_core::job::Ending;
 use tulpar_store::{JobFilter, Store, Synced};
 
@@ -70,7 +70,8 @@ fn a_second_sync_takes_in_only_what_is_new() {
     assert_eq!((run.outcome, run.resumed, run.version.as_deref()), (None, 1, Some("0.2.0")));
     // What an earlier sync knew of the job is still there.
     let job = store.job("g-1", JobId(2)).unwrap().unwrap();
-    assert_eq!((job.state.as_str(), job.attempts, job.blame.as_deref()), ("submitted", 2, Some("task")));
+    assert_eq!((job.state.as_str(), job.attempts, job.why), ("submitted", 2, Some("cache_off".into())));
+    assert_eq!(job.blame, None, "it has not failed since");
 }
 
 #[test]
@@ -81,7 +82,7 @@ fn the_store_can_be_thrown_away_and_comes_back_the_same() {
     let mut store = runs.synced();
     let before = everything(&store);
     let folder = runs.folder.path().join("runs");
-    assert_eq!(store.rebuild(&folder, &mut names).unwrap().events, 15);
+    assert_eq!(store.rebuild(&folder, &mut |run, folder| runs.plan_of(run, folder)).unwrap().events, 15);
     assert_eq!(everything(&store), before);
     drop(store);
     fs::write(runs.store_path(), "this is no database, but it is long enough to be looked at closely".repeat(40))
@@ -137,6 +138,100 @@ fn events_of_an_earlier_tulpar_are_counted_and_kept_as_text() {
     let synced = runs.sync(&mut store);
     assert_eq!((synced.events, synced.bad_lines, synced.unknown_events), (1, 0, 1));
     assert_eq!(store.story("g-1", JobId(1)).unwrap()[0].kind, "paused");
+}
+
+fn same_made_anew(runs: &Runs, store: &mut Store) {
+    let before = everything(store);
+    let folder = runs.folder.path().join("runs");
+    store.rebuild(&folder, &mut |run, folder| runs.plan_of(run, folder)).unwrap();
+    assert_eq!(everything(store), before);
+}
+
+fn states(store: &Store) -> Vec<String> {
+    let jobs = store.jobs("g-1", &JobFilter::default()).unwrap();
+    jobs.into_iter().map(|job| job.state).collect()
+}
+
+#[test]
+fn without_its_plan_a_run_has_events_and_attempts_and_no_state_is_guessed() {
+    let runs = Runs::new();
+    runs.write("g-1", 1, &eventful("g-1"));
+    let folder = runs.folder.path().join("runs");
+    let mut store = runs.store();
+    assert_eq!(store.sync(&folder, &mut |_, _| None).unwrap().events, 15);
+    assert_eq!(states(&store), ["unknown"; 4]);
+    let run = store.run("g-1").unwrap();
+    assert_eq!((run.outcome.as_deref(), run.jobs), (Some("failed"), [("unknown".to_owned(), 4)].into()));
+    assert_eq!(store.attempts("g-1", JobId(0)).unwrap().len(), 2);
+    assert_eq!(store.outputs("g-1", None).unwrap().len(), 2);
+    assert_eq!(store.cells("g-1", None, 0).unwrap().states, "????");
+    // The plan is back, and there is news.
+    runs.write("g-1", 16, &[Event::RunResumed { version: "0.2.0".into(), reopened: Vec::new() }]);
+    runs.sync(&mut store);
+    assert_eq!(states(&store), ["done", "done", "failed", "skipped", "waiting"]);
+    same_made_anew(&runs, &mut store);
+}
+
+#[test]
+fn a_plan_that_is_not_the_one_of_the_journal_says_nothing_about_it() {
+    let runs = Runs::new();
+    runs.write("g-1", 1, &eventful("g-1"));
+    let other = Runs::of("{workflow: other, tasks: {train: {for: {n: 1..9}, run: 'train {n}'}}}");
+    let mut store = runs.store();
+    let folder = runs.folder.path().join("runs");
+    store.sync(&folder, &mut |run, path| other.plan_of(run, path)).unwrap();
+    assert_eq!(states(&store), ["unknown"; 4]);
+}
+
+#[test]
+fn after_a_damaged_line_jobs_of_which_events_speak_are_unknown_and_the_others_stand_as_they_stood() {
+    let runs = Runs::new();
+    let events = eventful("g-1");
+    runs.write("g-1", 1, &events[..9]);
+    runs.append("g-1", "journal.jsonl", b"{\"seq\":10,\"at\":\n");
+    runs.write("g-1", 11, &events[10..]);
+    let store = runs.synced();
+    assert_eq!(states(&store), ["running", "done", "unknown", "unknown", "waiting"]);
+    assert_eq!(store.attempts("g-1", JobId(2)).unwrap()[0].code, Some(3));
+    let sql = rusqlite::Connection::open(runs.store_path()).unwrap();
+    let applied: i64 = sql.query_row("SELECT applied FROM runs", [], |row| row.get(0)).unwrap();
+    assert_eq!(applied, 9);
+}
+
+#[test]
+fn the_record_of_a_task_that_a_later_event_adds_is_counted_once() {
+    let runs = Runs::of(
+        "{workflow: w, tasks: {split: {out: {parts: 'parts/*.txt'}, run: split}, \
+         count: {for: {part: split.parts}, run: 'count {part}'}}}",
+    );
+    let before = [started("g-1"), submitted(0, 1), ended(0, 1, Ending::Exit(0), 200, vec![output("parts/a.txt", "a")])];
+    runs.write("g-1", 1, &before);
+    runs.record("g-1", &record(1, 1));
+    let mut store = runs.synced();
+    let counted = |store: &Store| {
+        let sets = store.sets("g-1").unwrap();
+        sets.into_iter().map(|set| (set.set.unwrap_or_default(), set.attempts)).collect::<Vec<_>>()
+    };
+    assert_eq!(counted(&store), [("split".to_owned(), 1)]);
+    let graft = Event::Grafted { set: SetId(1), tasks: 1 };
+    runs.write("g-1", 4, &[graft, submitted(1, 1), ended(1, 1, Ending::Exit(0), 200, vec![])]);
+    runs.sync(&mut store);
+    assert_eq!(counted(&store), [("split".to_owned(), 1), ("count".to_owned(), 1)]);
+    same_made_anew(&runs, &mut store);
+    assert_eq!(store.jobs("g-1", &JobFilter::default()).unwrap()[1].name.as_deref(), Some("count[part=parts/a.txt]"));
+}
+
+#[test]
+fn jobs_that_an_event_changes_without_naming_them_are_among_the_changed_cells() {
+    let runs = Runs::new();
+    let train = |job| [submitted(job, 1), ended(job, 1, Ending::Exit(0), 5, vec![output(&format!("m{job}.bin"), "m")])];
+    let events = [vec![started("g-1")], train(0).into(), train(1).into(), train(2).into()].concat();
+    runs.write("g-1", 1, &events[..6]);
+    let mut store = runs.synced();
+    runs.write("g-1", 7, &events[6..]);
+    runs.sync(&mut store);
+    let cells = store.cells("g-1", Some(6), 5).unwrap();
+    assert_eq!((cells.jobs, cells.states.as_str()), (vec![2, 3, 4], "dll"));
 }
 
 /// Bit by bit, so that the test does not share the code that it tests.
@@ -230,7 +325,7 @@ fn several_processes_may_sync_and_ask_at_once() {
 
 #[test]
 fn a_long_journal_is_taken_in_by_portions() {
-    let runs = Runs::new();
+    let runs = Runs::of("{workflow: long, tasks: {train: {for: {n: 1..60000}, run: 'train {n}'}}}");
     let mut events = vec![started("g-1")];
     for job in 0..60_000 {
         events.push(submitted(job, 1));

@@ -28,13 +28,18 @@ fn trials_are_numbered_as_they_were_asked_for_and_follow_their_jobs() {
     runs.write(
         "tuning-1",
         1,
-        &[started("tuning-1"), asked(0, r#"{"lr":0.1,"layers":2}"#), submitted(0, 1), asked(1, r#"{"lr":0.2}"#)],
+        &[
+            started("tuning-1"),
+            asked(0, r#"{"lr":0.1,"layers":2}"#),
+            submitted(0, 1),
+            asked(1, r#"{"lr":0.2,"layers":3}"#),
+        ],
     );
     let mut store = runs.synced();
     let first = r#"{"layers":2,"lr":0.1}"#;
     assert_eq!(
         trials(&runs),
-        [row(1, "running", first, None, None, None), row(2, "running", r#"{"lr":0.2}"#, None, None, None)]
+        [row(1, "running", first, None, None, None), row(2, "running", r#"{"layers":3,"lr":0.2}"#, None, None, None)]
     );
     // The next part of the journal, with another sync.
     runs.write(
@@ -44,7 +49,7 @@ fn trials_are_numbered_as_they_were_asked_for_and_follow_their_jobs() {
             told(0, 0.25, &[(1, 0.5), (2, 0.25)]),
             submitted(1, 1),
             ended(1, 1, Ending::Exit(3), 600, vec![]),
-            asked(2, r#"{"lr":0.3}"#),
+            asked(2, r#"{"lr":0.3,"layers":3}"#),
         ],
     );
     runs.sync(&mut store);
@@ -52,8 +57,8 @@ fn trials_are_numbered_as_they_were_asked_for_and_follow_their_jobs() {
         trials(&runs),
         [
             row(1, "complete", first, Some(r#"{"loss":0.25}"#), None, Some(5)),
-            row(2, "failed", r#"{"lr":0.2}"#, None, Some("task"), Some(7)),
-            row(3, "running", r#"{"lr":0.3}"#, None, None, None),
+            row(2, "failed", r#"{"layers":3,"lr":0.2}"#, None, Some("task"), Some(7)),
+            row(3, "running", r#"{"layers":3,"lr":0.3}"#, None, None, None),
         ]
     );
     let sql = rusqlite::Connection::open(runs.store_path()).unwrap();
@@ -75,17 +80,20 @@ fn a_trial_that_was_cancelled_runs_again_after_a_resume_and_what_is_no_number_is
         1,
         &[
             started("tuning-1"),
-            asked(0, r#"{"lr":0.1}"#),
+            asked(0, r#"{"lr":0.1,"layers":1}"#),
             submitted(0, 1),
             Event::Reported { job: JobId(0), step: 1, value: f64::NAN },
             ended(0, 1, Ending::Cancelled, 600, vec![]),
-            Event::RunResumed { version: "1".into(), reopened: Vec::new() },
+            Event::RunResumed { version: "1".into(), reopened: vec![JobId(0)] },
             submitted(0, 2),
         ],
     );
     let mut store = runs.synced();
-    assert_eq!(trials(&runs), [row(1, "running", r#"{"lr":0.1}"#, None, None, None)]);
-    runs.write("tuning-1", 9, &[told(0, 0.25, &[(2, 0.25)])]);
+    assert_eq!(trials(&runs), [row(1, "running", r#"{"layers":1,"lr":0.1}"#, None, None, None)]);
+    runs.write("tuning-1", 8, &[told(0, 0.25, &[(2, 0.25)])]);
     runs.sync(&mut store);
-    assert_eq!(trials(&runs), [row(1, "complete", r#"{"lr":0.1}"#, Some(r#"{"loss":0.25}"#), None, Some(9))]);
+    assert_eq!(
+        trials(&runs),
+        [row(1, "complete", r#"{"layers":1,"lr":0.1}"#, Some(r#"{"loss":0.25}"#), None, Some(8))]
+    );
 }

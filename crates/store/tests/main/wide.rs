@@ -1,29 +1,21 @@
 //! Runs of more jobs than one block has: states of all of them, parts of names, ties.
 
 use super::fixture::{Runs, started, submitted, usage};
-use std::path::Path;
 use tulpar_core::event::{Consequence, Event};
 use tulpar_core::ids::{AttemptId, JobId};
 use tulpar_core::job::{Ending, Report};
 use tulpar_core::units::Timestamp;
-use tulpar_store::{JobFilter, JobNames, JobSort, Store};
+use tulpar_store::{JobFilter, JobSort, Store};
 
 /// Two blocks and a part of a third.
 const JOBS: u32 = 9000;
 
-struct Names;
-
-impl JobNames for Names {
-    fn name(&self, job: JobId) -> Option<String> {
-        Some(format!("{}[Part={}]", if job.0 < 5000 { "prepare" } else { "train" }, job.0))
-    }
-    fn set(&self, job: JobId) -> Option<String> {
-        Some(if job.0 < 5000 { "prepare".into() } else { "train".into() })
-    }
-    fn count(&self) -> u32 {
-        JOBS
-    }
-}
+const WIDE: &str = "
+workflow: wide
+tasks:
+  prepare: {for: {Part: 0..4999}, run: 'prepare {Part}'}
+  train: {for: {Part: 5000..8999}, run: 'train {Part}'}
+";
 
 fn ended(job: u32, wall_us: u64) -> Event {
     let report = Report {
@@ -41,22 +33,18 @@ fn ended(job: u32, wall_us: u64) -> Event {
 }
 
 fn wide() -> (Runs, Store) {
-    let runs = Runs::new();
+    let runs = Runs::of(WIDE);
     runs.write("wide-1", 1, &[started("wide-1")]);
     let mut store = runs.store();
-    sync(&runs, &mut store);
+    runs.sync(&mut store);
     // Every third job is over; they took as long as each other, but one.
     let events: Vec<Event> = (0..JOBS)
         .step_by(3)
         .flat_map(|job| [submitted(job, 1), ended(job, if job == 6000 { 900 } else { 200 })])
         .collect();
     runs.write("wide-1", 2, &events);
-    sync(&runs, &mut store);
+    runs.sync(&mut store);
     (runs, store)
-}
-
-fn sync(runs: &Runs, store: &mut Store) {
-    store.sync(&runs.folder.path().join("runs"), &mut |_: &str, _: &Path| Some(Box::new(Names))).unwrap();
 }
 
 fn numbers(store: &Store, filter: &JobFilter) -> (Vec<u32>, u64) {
@@ -69,13 +57,13 @@ fn the_cells_of_all_jobs_are_what_their_rows_say() {
     let (_runs, store) = wide();
     let cells = store.cells("wide-1", None, 0).unwrap();
     assert_eq!(cells.jobs, (0..JOBS).collect::<Vec<u32>>());
-    let states: String = (0..JOBS).map(|job| if job % 3 == 0 { 'd' } else { 'w' }).collect();
+    let states: String = (0..JOBS).map(|job| if job % 3 == 0 { 'd' } else { 'l' }).collect();
     assert_eq!(cells.states, states);
     let sets: Vec<&str> = cells.sets.iter().map(|set| cells.names[*set as usize].as_deref().unwrap()).collect();
     assert!(sets[..5000].iter().all(|set| *set == "prepare") && sets[5000..].iter().all(|set| *set == "train"));
     // After an event: those that later ones touched, and those that were not known.
     let later = store.cells("wide-1", Some(cells.seq - 2), 8998).unwrap();
-    assert_eq!((later.jobs, later.states.as_str()), (vec![8997, 8998, 8999], "dww"));
+    assert_eq!((later.jobs, later.states.as_str()), (vec![8997, 8998, 8999], "dll"));
     assert_eq!(store.cells("wide-1", Some(cells.seq), JOBS).unwrap().jobs, [0; 0]);
 }
 

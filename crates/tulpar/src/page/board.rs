@@ -86,9 +86,8 @@ impl Board {
 
     /// So much of a run's files was read, of those that are waited for.
     pub(super) fn read(&self, run: &str, taken: u64, there: u64) {
-        // The first half is the replay, of which the names come.
-        let half = (49 * taken).checked_div(there).unwrap_or(0).min(49);
-        let percent = 50 + u8::try_from(half).unwrap_or(0);
+        let percent = (99 * taken).checked_div(there).unwrap_or(0).min(99);
+        let percent = u8::try_from(percent).unwrap_or(99);
         let line = self.line(run).filter(|line| line.reading.is_some());
         if let Some(line) = line {
             self.put(RunLine { reading: Some(percent), ..line });

@@ -85,8 +85,8 @@ impl Page {
     /// Opens the store, brings it up to date unless that takes long, and begins to follow what is written.
     pub(crate) fn open(project: Project, guard: Guard) -> Result<Arc<Page>, Failure> {
         let board = Arc::new(Board::new());
-        let replays = Arc::new(Replays::new(project.clone()));
-        let watching = watch::start(project.clone(), board.clone(), replays.clone())?;
+        let replays = Arc::new(Replays::new());
+        let watching = watch::start(project.clone(), board.clone())?;
         let stores = Arc::new(Stores { path: project.store(), idle: Mutex::default() });
         let reports = Arc::new(Reports::new(project.clone(), replays.clone(), stores.clone()));
         Ok(Arc::new(Page {

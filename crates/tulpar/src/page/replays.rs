@@ -8,15 +8,12 @@ use crate::failure::Failure;
 use crate::replay::{self, Replayed};
 use serde::Serialize;
 use std::collections::BTreeMap;
-use std::io::Read;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, PoisonError, RwLock, RwLockReadGuard};
 use tulpar_core::engine::Engine;
-use tulpar_core::ids::JobId;
-use tulpar_exec::folder::{Project, RunFolder};
+use tulpar_exec::folder::RunFolder;
 use tulpar_exec::journal::Entry;
 use tulpar_report::{Gathered, Timeline};
-use tulpar_store::JobNames;
 
 /// So many engines are kept.
 const MOST: usize = 4;
@@ -24,7 +21,6 @@ const MOST: usize = 4;
 pub(super) const LARGE: u64 = 6 << 20;
 
 pub(super) struct Replays {
-    project: Project,
     state: Mutex<State>,
     /// A journal was read.
     read: Condvar,
@@ -116,8 +112,8 @@ pub(super) fn is_large(folder: &RunFolder) -> bool {
 }
 
 impl Replays {
-    pub(super) fn new(project: Project) -> Self {
-        Replays { project, state: Mutex::default(), read: Condvar::new() }
+    pub(super) fn new() -> Self {
+        Replays { state: Mutex::default(), read: Condvar::new() }
     }
 
     /// The run as its journal tells it now, or how much of that was read.
@@ -144,23 +140,6 @@ impl Replays {
         };
         std::thread::Builder::new().name("page-read".into()).spawn(work).map_err(Failure::Launch)?;
         Ok(Look::Reading(Reading { read: 0 }))
-    }
-
-    /// Which part of a journal was read, by the length of its first lines; none before anybody began.
-    pub(super) fn share(&self, run: &str) -> Option<f64> {
-        let state = lock(&self.state);
-        if state.open.iter().any(|(open, _)| open == run) {
-            return Some(1.0);
-        }
-        let read = state.reading.get(run)?.load(Ordering::Relaxed);
-        drop(state);
-        let path = self.project.folder_of(run).journal();
-        let length = std::fs::metadata(&path).ok()?.len();
-        let mut beginning = Vec::new();
-        std::fs::File::open(&path).ok()?.take(64 << 10).read_to_end(&mut beginning).ok()?;
-        let lines = beginning.iter().filter(|byte| **byte == b'\n').count().max(1);
-        let all = length as f64 * lines as f64 / beginning.len().max(1) as f64;
-        Some((read as f64 / all.max(1.0)).min(1.0))
     }
 
     /// The run as its journal tells it now, however long that takes.
@@ -208,40 +187,5 @@ impl Replays {
             shown.advance()?;
         }
         Ok(known)
-    }
-
-    /// The names of a run's jobs. A run whose plan does not read is shown by its journal alone.
-    pub(super) fn names(&self, run: &str) -> Option<Box<dyn JobNames>> {
-        let shown = self.wait(&self.project.folder_of(run)).ok()?;
-        Some(Box::new(Names(shown)))
-    }
-}
-
-struct Names(Shared);
-
-impl Names {
-    fn if_known<T>(&self, job: JobId, ask: impl FnOnce(&Replayed) -> T) -> Option<T> {
-        let shown = read(&self.0);
-        (job.index() < shown.replayed.engine.graph().len()).then(|| ask(&shown.replayed))
-    }
-}
-
-impl JobNames for Names {
-    fn name(&self, job: JobId) -> Option<String> {
-        self.if_known(job, |replayed| replayed.name(job))
-    }
-
-    fn set(&self, job: JobId) -> Option<String> {
-        self.if_known(job, |replayed| {
-            let graph = replayed.engine.graph();
-            graph.plan().task(graph.set_of(job)).name.clone()
-        })
-    }
-
-    fn count(&self) -> u32 {
-        let mut shown = self.0.write().unwrap_or_else(PoisonError::into_inner);
-        // Asked when the journal was read: what it says by then must be known here too.
-        let _ = shown.advance();
-        shown.replayed.engine.counts().total()
     }
 }

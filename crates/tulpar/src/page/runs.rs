@@ -139,17 +139,8 @@ impl Page {
             folder: self.project.root().display().to_string(),
             version: env!("CARGO_PKG_VERSION"),
             now: replay::now(),
-            runs: self.board.lines().into_iter().map(|line| self.so_far(line)).collect(),
+            runs: self.board.lines(),
         }
-    }
-
-    /// With how much was read by now.
-    fn so_far(&self, mut line: RunLine) -> RunLine {
-        if line.reading == Some(0) {
-            let share = self.replays.share(&line.run).unwrap_or(0.0);
-            line.reading = Some((50.0 * share) as u8);
-        }
-        line
     }
 
     pub(super) fn run(&self, run: &str) -> Given {
@@ -157,7 +148,6 @@ impl Page {
         let facts = self.facts.of(&folder)?;
         self.prepare(&folder);
         let line = self.board.line(run).ok_or_else(|| Trouble::NotFound(format!("no run is called `{run}`")))?;
-        let line = self.so_far(line);
         let (summaries, (mut failures, all_failures)) = match line.events {
             0 => Default::default(),
             _ if line.reading.is_some() => Default::default(),

@@ -284,6 +284,7 @@ fn inputs(inputs: &[InputFiles]) -> InputsView {
 /// The state that a word of the store means.
 fn state_of(word: &str) -> State {
     match word {
+        "looking" => State::Looking,
         "ready" => State::Ready,
         "submitted" => State::Submitted,
         "running" => State::Running,

@@ -4,10 +4,11 @@
 //! read in the background: a page that says how far it is is better than none.
 
 use super::board::Board;
-use super::replays::{LARGE, Replays};
+use super::replays::LARGE;
 use super::runs::RunLine;
 use crate::failure::Failure;
 use crate::print;
+use crate::projection::plan_of;
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
@@ -27,7 +28,6 @@ type Marks = ([u64; 3], Option<u32>);
 struct Watch {
     project: Project,
     board: Arc<Board>,
-    replays: Arc<Replays>,
     store: Store,
     known: BTreeMap<String, Marks>,
     /// A run that is too large to be counted at every look.
@@ -36,9 +36,9 @@ struct Watch {
 
 /// Looks once, and goes on looking in a thread of its own. Where much has to be read first, that is done there too:
 /// the runs are put up as they are known, and say how far it is.
-pub(super) fn start(project: Project, board: Arc<Board>, replays: Arc<Replays>) -> Result<JoinHandle<()>, Failure> {
+pub(super) fn start(project: Project, board: Arc<Board>) -> Result<JoinHandle<()>, Failure> {
     let store = Store::open(&project.store())?;
-    let mut watch = Watch { project, board, replays, store, known: BTreeMap::new(), not_before: BTreeMap::new() };
+    let mut watch = Watch { project, board, store, known: BTreeMap::new(), not_before: BTreeMap::new() };
     let mut at_once = watch.announce()?;
     if !at_once {
         watch.look()?;
@@ -116,13 +116,12 @@ impl Watch {
         let now: BTreeMap<String, Marks> = folders.iter().map(|run| (run.name.clone(), marks(run))).collect();
         let grown = now.iter().any(|(run, (sizes, _))| self.known.get(run).is_none_or(|known| known.0 != *sizes));
         if grown || now.len() != self.known.len() {
-            let (replays, board) = (self.replays.clone(), self.board.clone());
+            let board = self.board.clone();
             let mut told = |run: &str, taken: u64| {
                 let there = now.get(run).map_or(0, |marks| marks.0.iter().sum());
                 board.read(run, taken, there);
             };
-            let mut names = |name: &str, _: &Path| replays.names(name);
-            self.store.sync_telling(&self.project.runs(), &mut names, &mut told)?;
+            self.store.sync_telling(&self.project.runs(), &mut plan_of, &mut told)?;
         }
         for (order, run) in folders.iter().enumerate() {
             let marks = now[&run.name];

@@ -167,7 +167,7 @@ pub struct RunState {
 
 impl RunState {
     /// The state before the first event, and the jobs that are in it.
-    pub(super) fn new(plan: &Arc<Plan>, policy: Policy) -> Result<(Self, Transitions), Cycle> {
+    pub fn new(plan: &Arc<Plan>, policy: Policy) -> Result<(Self, Transitions), Cycle> {
         let graph = Graph::new(plan.clone())?;
         let order = policy.order.unwrap_or(match policy.mode {
             Mode::Adaptive => Order::CriticalPath,

@@ -82,7 +82,7 @@ export function cells(first, kind) {
       pen.fillRect(x, y, step - 1.5, step - 1.5);
       // A mark says it too; where cells are small, only for what went wrong.
       if (step >= 18 || (step >= 11 && state !== 'done' && state !== 'waiting')) {
-        pen.fillStyle = state === 'waiting' || state === 'ready' || state === 'submitted' || state === 'reused' || state === 'interrupted' ? '#10202c' : paper;
+        pen.fillStyle = state === 'waiting' || state === 'looking' || state === 'unknown' || state === 'ready' || state === 'submitted' || state === 'reused' || state === 'interrupted' ? '#10202c' : paper;
         pen.fillText(mark(state), x + step / 2 - 0.7, y + step / 2);
       } else if (state === 'failed' || state === 'held') {
         pen.strokeStyle = paper;

@@ -9,14 +9,15 @@ const figure = (value) => String(Number(value.toPrecision(6)));
 export const metricWords = (run) => (run.metrics ?? []).map((metric) => `${metric.set} ${metric.name}=${metric.tasks === 1 ? figure(metric.max) : `${figure(metric.min)}…${figure(metric.max)} (${metric.tasks} tasks)`}`).join(', ');
 export const environmentWords = (run) => Object.entries(run.provenance?.environments ?? {}).map(([name, digest]) => `${name} ${digest.slice(0, 12)}`).join(', ');
 
-export const STATES = ['done', 'reused', 'running', 'submitted', 'ready', 'backoff', 'paused', 'held', 'interrupted', 'failed', 'cancelled', 'skipped', 'waiting'];
+export const STATES = ['done', 'reused', 'running', 'submitted', 'ready', 'looking', 'backoff', 'paused', 'held', 'interrupted', 'failed', 'cancelled', 'skipped', 'waiting', 'unknown'];
 
 const MARKS = {
-  waiting: '·', ready: '○', submitted: '◔', running: '▶', held: '‖', backoff: '↻', paused: '◌', done: '✓', reused: '≡', failed: '✕', skipped: '–',
-  cancelled: '⊘', interrupted: '!', stopped: '!', starting: '…',
+  waiting: '·', looking: '⌕', ready: '○', submitted: '◔', running: '▶', held: '‖', backoff: '↻', paused: '◌', done: '✓', reused: '≡', failed: '✕', skipped: '–',
+  cancelled: '⊘', interrupted: '!', stopped: '!', starting: '…', unknown: '?',
 };
 const LETTERS = {
-  w: 'waiting', y: 'ready', q: 'submitted', r: 'running', h: 'held', b: 'backoff', p: 'paused', d: 'done', u: 'reused', f: 'failed', s: 'skipped', c: 'cancelled',
+  w: 'waiting', l: 'looking', y: 'ready', q: 'submitted', r: 'running', h: 'held', b: 'backoff', p: 'paused', d: 'done', u: 'reused', f: 'failed', s: 'skipped', c: 'cancelled',
+  '?': 'unknown',
 };
 const NAMES = { backoff: 'pausing', starting: 'not started' };
 
