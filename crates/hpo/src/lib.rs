@@ -18,7 +18,7 @@ pub mod study;
 pub mod trial;
 
 pub use pruner::{Decision, Pruner};
-pub use sampler::Sampler;
+pub use sampler::{Sampler, SamplerMemory};
 pub use space::{Condition, Domain, Parameter, Point, Space, SpaceError, Value, Values};
 pub use study::{Direction, Next, Objective, Proposal, Settings, Study, StudyError};
 pub use trial::{Origin, Outcome, State, Trial};

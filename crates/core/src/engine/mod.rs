@@ -125,7 +125,7 @@ impl Engine {
 
     /// Attempts in the hands of a site, and since when.
     pub fn live(&self) -> impl Iterator<Item = (AttemptId, &Placement, Timestamp)> {
-        self.run.live().iter().map(|(job, live)| (AttemptId { job: *job, n: live.n }, &live.placement, live.since))
+        self.run.all_live().map(|(job, live)| (AttemptId { job, n: live.n }, &live.placement, live.since))
     }
 
     pub fn outcome(&self) -> Option<Outcome> {
@@ -146,7 +146,7 @@ impl Engine {
             return Some(Timestamp(0));
         }
         let backoff = self.run.next_backoff().map(|(until, _)| until);
-        let interrupt = self.interrupt_at().filter(|_| !self.run.live().is_empty());
+        let interrupt = self.interrupt_at().filter(|_| self.run.any_live());
         [backoff, interrupt].into_iter().flatten().min()
     }
 

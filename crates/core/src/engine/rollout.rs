@@ -166,7 +166,7 @@ impl Engine {
         }
         let mut ends: BinaryHeap<Reverse<(Timestamp, AttemptId)>> = BinaryHeap::new();
         for (attempt, _, since) in self.live() {
-            let variant = self.run.live()[&attempt.job].variant;
+            let variant = self.run.live(attempt.job).map_or(0, |live| live.variant);
             let end = since.plus(engine.guessed(attempt.job, variant)).max(now);
             ends.push(Reverse((end, attempt)));
         }

@@ -56,7 +56,9 @@ impl Scheduler {
             Some(Event::Node { node, present }) => self.nodes.set_present(*node, *present),
             Some(Event::Submitted { attempt, request, placement, .. }) => {
                 self.nodes.take(attempt.job, placement, request);
-                self.hold(run, attempt.job, &run.live()[&attempt.job], true);
+                if let Some(live) = run.live(attempt.job) {
+                    self.hold(run, attempt.job, live, true);
+                }
             }
             Some(Event::Ended { attempt, report, then }) => {
                 if let Some(live) = &transitions.ended {

@@ -10,7 +10,7 @@ use crate::ids::{AttemptId, JobId, SearchId};
 use crate::job::Ending;
 use crate::plan::PastTrial;
 use crate::units::Timestamp;
-use tulpar_hpo::{Decision, Origin, Values};
+use tulpar_hpo::{Decision, Origin, Proposal, Values};
 
 #[derive(PartialEq)]
 enum Past {
@@ -125,7 +125,13 @@ impl Engine {
         if let Some(values) = self.graph().requested(search) {
             return Some((values, Origin::Requested));
         }
-        self.run.propose(search)
+        let study = self.run.graph().study(search)?;
+        let memory = self.agenda.samplers.entry(search).or_default();
+        match study.propose(memory) {
+            Proposal::Start { point, origin } => Some((study.space().values(&point), origin)),
+            // A promoted trial has gone on before a new one was asked for.
+            Proposal::Resume { .. } | Proposal::Exhausted => None,
+        }
     }
 
     /// Whether the search has used up the time or the GPU hours that it was given.
@@ -177,9 +183,9 @@ impl Engine {
 
     /// An earlier driver may have died before it told them.
     pub(super) fn curtail_again(&self, step: &mut Step) {
-        for (job, live) in self.run.live() {
-            if let Some(how) = self.graph().curtailed(*job) {
-                step.actions.push(stop(AttemptId { job: *job, n: live.n }, how));
+        for (job, live) in self.run.all_live() {
+            if let Some(how) = self.graph().curtailed(job) {
+                step.actions.push(stop(AttemptId { job, n: live.n }, how));
             }
         }
     }

@@ -233,7 +233,7 @@ impl Engine {
 
     fn cancel(&mut self, now: Timestamp, job: JobId, step: &mut Step) {
         let state = self.state(job);
-        if let Some(live) = self.run.live().get(&job) {
+        if let Some(live) = self.run.live(job) {
             let attempts = vec![AttemptId { job, n: live.n }];
             step.actions.push(Action::Cancel { attempts, ending: Ending::Cancelled });
         } else if !state.is_settled() {
@@ -266,10 +266,7 @@ impl Engine {
         if self.policy().fail_fast && self.run.hard_failures() > 0 && self.run.stopping().is_none() {
             self.record(now, Event::Stopping { how: Stopping::Drain }, step);
         }
-        if self.run.stopping().is_none()
-            && !self.run.live().is_empty()
-            && self.interrupt_at().is_some_and(|at| at <= now)
-        {
+        if self.run.stopping().is_none() && self.run.any_live() && self.interrupt_at().is_some_and(|at| at <= now) {
             self.stop(now, Stopping::Interrupt, step);
         }
         while self.run.stopping().is_none() {
@@ -368,7 +365,7 @@ impl Engine {
     }
 
     fn finish(&mut self, now: Timestamp, step: &mut Step) {
-        if !self.run.live().is_empty() {
+        if self.run.any_live() {
             return;
         }
         let outcome = match self.run.stopping() {
@@ -392,7 +389,7 @@ impl Engine {
 
     /// What a job is made of: its command, inputs and key, as far as its parents have ended.
     pub fn spec_context(&self) -> SpecContext<'_> {
-        SpecContext { graph: self.graph(), outputs: self.run.all_outputs() }
+        SpecContext { graph: self.graph(), outputs: &self.run }
     }
 }
 

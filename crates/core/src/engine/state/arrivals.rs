@@ -3,8 +3,7 @@
 //! Which results a batch has follows from the order of recorded ends, and is kept by the graph. Here is only who is
 //! told, and what becomes of the last batches when some tasks of the source end otherwise.
 
-use super::RunState;
-use super::{Counts, State};
+use super::{Counts, JobState, RunState, State};
 use crate::ids::{JobId, SetId};
 use crate::plan::Batch;
 
@@ -115,7 +114,7 @@ impl RunState {
         for set in sets {
             if self.plan().task(set).latest().any(|(_, other)| other == source) {
                 for job in self.ready_late[&set].clone() {
-                    self.set(job, State::Looking);
+                    self.set(job, JobState::Lookup);
                 }
             }
         }
