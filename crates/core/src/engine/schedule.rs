@@ -5,7 +5,7 @@ use super::policy::Packing;
 use super::ranks::Urgency;
 use super::reserve::Reservation;
 use super::suitability::Guard;
-use super::{Engine, Step};
+use super::{Detail, Engine, Step};
 use crate::event::{Action, Blame, Event, Share, Stopping};
 use crate::ids::{AttemptId, JobId, NodeId, SetId};
 use crate::job::{Ending, JobSpec, Report};
@@ -283,7 +283,7 @@ impl Engine {
         }
         let placement = self.scheduler.nodes.placement(fit.shares);
         let share = &placement.nodes[0];
-        let spec = (!self.run.is_imagined()).then(|| {
+        let spec = (self.detail == Detail::Full).then(|| {
             let node = &self.plan().site.nodes[share.node.index()].name;
             let gpus = self.scheduler.nodes.names_gpu(share);
             let cores = share.cores.clone();

@@ -1,6 +1,6 @@
 //! From inputs to events and actions: the decisions of a run, one input at a time.
 
-use super::{Engine, State, Step, Transitions};
+use super::{Detail, Engine, State, Step, Transitions};
 use crate::accept::accept;
 use crate::event::{
     Action, Because, Blame, Cached, Change, Consequence, Event, FieldQuery, Input, KeyPart, Made, Outcome, Publication,
@@ -141,20 +141,21 @@ impl Engine {
 
     fn condition_holds(&self, job: JobId, fields: &BTreeMap<(String, String), serde_json::Value>) -> bool {
         let task = self.plan().task(self.graph().set_of(job));
-        let Some(when) = task.when.as_ref().filter(|_| !self.run.is_imagined()) else { return true };
+        let Some(when) = &task.when else { return true };
         let lookup = |operand: &Operand| match operand {
             Operand::Literal(value) => Some(value.clone()),
             Operand::Variable(name) => self.spec_context().value(job, name),
             Operand::Field { input, pointer } => fields.get(&(input.clone(), pointer.clone())).map(value_of),
         };
-        if !self.run.asks_latest(self.graph().set_of(job)) {
+        let unread = self.detail == Detail::Times;
+        if !unread && !self.run.asks_latest(self.graph().set_of(job)) {
             return condition::holds(when, &lookup);
         }
         // As long as there is no result, or it does not say, nothing speaks against the task.
         let newest = |name: &str| task.latest().any(|(position, _)| task.inputs[position as usize].name == name);
         let unknown = |operand: &Operand| match operand {
             Operand::Field { input, pointer } => {
-                newest(input) && !fields.contains_key(&(input.clone(), pointer.clone()))
+                unread || newest(input) && !fields.contains_key(&(input.clone(), pointer.clone()))
             }
             Operand::Literal(_) | Operand::Variable(_) => false,
         };
@@ -177,7 +178,7 @@ impl Engine {
         };
         let done = then == Consequence::Done;
         self.record(now, Event::Ended { attempt, report, then }, step);
-        if done {
+        if done && self.detail == Detail::Full {
             self.publish(job, false, step);
         }
     }
@@ -341,7 +342,7 @@ impl Engine {
 
     fn field_queries(&self, job: JobId) -> Vec<FieldQuery> {
         let task = self.plan().task(self.graph().set_of(job));
-        let Some(when) = &task.when else { return Vec::new() };
+        let Some(when) = task.when.as_ref().filter(|_| self.detail == Detail::Full) else { return Vec::new() };
         let inputs = self.spec_context().inputs(job);
         let mut queries = Vec::new();
         condition::operands(when, &mut |operand| {

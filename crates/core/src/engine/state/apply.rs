@@ -242,7 +242,7 @@ impl RunState {
     }
 
     pub(super) fn become_due(&mut self, job: JobId) {
-        if !self.imagined && self.graph.is_infeasible(job) {
+        if self.graph.is_infeasible(job) {
             self.transitions.doomed.push((job, Because::Infeasible));
             return;
         }
@@ -252,7 +252,7 @@ impl RunState {
         }
         let set = self.graph.set_of(job);
         let task = self.plan().task(set);
-        if self.imagined || (task.when.is_none() && !self.uses_cache(set)) {
+        if task.when.is_none() && !self.uses_cache(set) {
             self.set(job, JobState::Ready);
         } else {
             self.set(job, JobState::Lookup);

@@ -107,9 +107,6 @@ impl RunState {
 
     /// A newer result is there: conditions that look at it are asked again of what has not started.
     fn ask_again(&mut self, source: SetId) {
-        if self.imagined {
-            return;
-        }
         let sets: Vec<SetId> = self.ready_late.keys().copied().collect();
         for set in sets {
             if self.plan().task(set).latest().any(|(_, other)| other == source) {

@@ -134,8 +134,6 @@ pub struct RunState {
     cancellations: u32,
     stopping: Option<Stopping>,
     outcome: Option<Outcome>,
-    /// This is a rollout: nothing is really done.
-    imagined: bool,
     /// Of the event that is being applied; empty between events.
     transitions: Transitions,
 }
@@ -189,7 +187,6 @@ impl RunState {
             cancellations: 0,
             stopping: None,
             outcome: None,
-            imagined: false,
             transitions: Transitions::default(),
         };
         state.adopt_new_jobs(Vec::new());
@@ -198,14 +195,9 @@ impl RunState {
         Ok((state, transitions))
     }
 
-    /// A copy to try out how the run goes on: nothing is asked or really done in it.
-    pub(super) fn imagined(&self) -> Self {
-        let policy = Policy { cache: false, walltime: None, ..self.policy.clone() };
-        Self { policy, imagined: true, ..self.clone() }
-    }
-
-    pub(super) fn is_imagined(&self) -> bool {
-        self.imagined
+    /// A copy that goes on under another policy: what a rollout begins with.
+    pub(super) fn under(&self, policy: Policy) -> Self {
+        Self { policy, ..self.clone() }
     }
 
     pub fn graph(&self) -> &Graph {
