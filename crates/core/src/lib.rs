@@ -27,5 +27,7 @@ pub mod units;
 pub mod workflow;
 pub mod yaml;
 
+pub use engine::virtual_time;
+
 /// Studies and trials: events and plans hold them, so whoever reads those needs their types.
 pub use tulpar_hpo as hpo;

@@ -22,7 +22,7 @@ pub mod trial;
 pub use error::StudyError;
 pub use objective::{Direction, Objective};
 pub use pruner::{Decision, Pruner};
-pub use sampler::Sampler;
+pub use sampler::{Sampler, SamplerMemory};
 pub use space::{Condition, Domain, Parameter, Point, Space, SpaceError, Value, Values};
 pub use study::{Next, Proposal, Settings, Study};
 pub use trial::{Origin, Outcome, State, Trial};

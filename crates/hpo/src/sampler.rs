@@ -217,6 +217,13 @@ pub(crate) struct Context<'a> {
     pub(crate) number: u64,
 }
 
+/// What samplers computed for earlier proposals of one study. It makes the next proposal cheaper and changes none, so it
+/// is no part of the study.
+#[derive(Debug, Clone, Default)]
+pub struct SamplerMemory {
+    gp: gp::Memory,
+}
+
 /// A sampler at work.
 #[derive(Debug, Clone)]
 pub(crate) enum Strategy {
@@ -261,10 +268,15 @@ impl Strategy {
     }
 
     /// Nothing when every point of a grid was given out.
-    pub(crate) fn suggest(&mut self, context: &Context<'_>, stream: &mut Stream) -> Option<Point> {
+    pub(crate) fn suggest(
+        &self,
+        context: &Context<'_>,
+        stream: &mut Stream,
+        memory: &mut SamplerMemory,
+    ) -> Option<Point> {
         match self {
             Self::Tpe(tpe) => Some(tpe.suggest(context, stream)),
-            Self::Gp(gp) => Some(gp.suggest(context, stream)),
+            Self::Gp(gp) => Some(gp.suggest(context, stream, &mut memory.gp)),
             Self::Cma(cma) => Some(cma.suggest(context, stream)),
             Self::Quasi(halton) => Some(context.space.at_units(&halton.units(context.number))),
             Self::Random => Some(random(context.space, stream)),

@@ -8,7 +8,7 @@ use crate::history::History;
 use crate::objective::Objective;
 use crate::pruner::{Decision, Judge, Pruner};
 use crate::random::{Purpose, Stream};
-use crate::sampler::{Context, Sampler, Strategy};
+use crate::sampler::{Context, Sampler, SamplerMemory, Strategy};
 use crate::space::{Point, Space, Values};
 use crate::trial::{Origin, Outcome, State, Trial};
 use serde::{Deserialize, Serialize};
@@ -84,6 +84,8 @@ pub struct Study {
     strategy: Strategy,
     starts: Vec<Point>,
     started: usize,
+    /// For [`Self::ask`].
+    memory: SamplerMemory,
 }
 
 /// Compares trials and the order of their ends; the rest follows from these and from the settings, which no event changes.
@@ -162,6 +164,7 @@ impl Study {
             trials: Vec::new(),
             starts,
             started: 0,
+            memory: SamplerMemory::default(),
             settings,
         })
     }
@@ -202,8 +205,9 @@ impl Study {
     }
 
     /// What a free slot should do. The study stays as it is: give the answer to [`Self::begin`] or [`Self::resume`],
-    /// now or, where events are recorded first, when the event is applied.
-    pub fn propose(&mut self) -> Proposal {
+    /// now or, where events are recorded first, when the event is applied. The memory holds what is worth keeping until the
+    /// next proposal of this study.
+    pub fn propose(&self, memory: &mut SamplerMemory) -> Proposal {
         if let Some(number) = self.judge.promotion() {
             return Proposal::Resume { number };
         }
@@ -219,7 +223,7 @@ impl Study {
             seed: self.settings.seed,
             number,
         };
-        match self.strategy.suggest(&context, &mut stream) {
+        match self.strategy.suggest(&context, &mut stream, memory) {
             Some(point) => Proposal::Start { point, origin: Origin::Sampled },
             None => Proposal::Exhausted,
         }
@@ -252,7 +256,10 @@ impl Study {
 
     /// Proposes and begins at once.
     pub fn ask(&mut self) -> Next {
-        match self.propose() {
+        let mut memory = std::mem::take(&mut self.memory);
+        let proposal = self.propose(&mut memory);
+        self.memory = memory;
+        match proposal {
             Proposal::Start { point, origin } => {
                 let number = self.trials.len() as u32;
                 let values = self.settings.space.values(&point);

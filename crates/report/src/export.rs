@@ -122,7 +122,7 @@ pub fn instance(
     now: Option<Timestamp>,
 ) -> Exported {
     let plan = graph.plan();
-    let context = SpecContext { graph, outputs };
+    let context = SpecContext { graph, outputs: &outputs };
     let mut files = Files::new(outputs);
     let mut machines = Machines::default();
     let (kinds, kind_of) = kinds::by_program(plan);

@@ -1,6 +1,6 @@
-//! Drives a core engine through virtual time: the same decisions as in a real run, no clock, no process.
+//! Runs in virtual time on modelled sites: the same engine and decisions as in a real run, no clock, no process.
 //!
-//! The [`World`] plays site, launcher, cache and network, as a [`Model`] says they are. It knows nothing of real
+//! The [`World`] is the oracle of core's loop: it plays site, launcher, cache and network, as a [`Model`] says they are. It knows nothing of real
 //! executors, files or threads.
 
 pub mod advice;
@@ -19,11 +19,12 @@ pub use world::World;
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 use std::sync::Arc;
-use tulpar_core::engine::{Engine, Policy};
+use tulpar_core::engine::{Engine, Policy, Step};
 use tulpar_core::event::{Event, Input, Outcome};
 use tulpar_core::ids::JobId;
 use tulpar_core::plan::{Cycle, Plan};
 use tulpar_core::units::Timestamp;
+use tulpar_core::virtual_time::{self, Oracle};
 
 /// One run in virtual time.
 pub struct Simulation {
@@ -90,46 +91,51 @@ impl Simulation {
         &mut self,
         mut watch: impl FnMut(&Engine, &[(Timestamp, Event)]) -> ControlFlow<()>,
     ) -> Option<Outcome> {
-        let mut inputs = vec![Input::Begin];
-        loop {
-            let step = self.engine.step(self.now, std::mem::take(&mut inputs));
-            self.steps += 1;
-            let timed: Vec<(Timestamp, Event)> = step.events.into_iter().map(|event| (self.now, event)).collect();
-            if watch(&self.engine, &timed).is_break() {
-                return None;
-            }
-            let outcome = self.world.perform(self.now, &self.engine, &timed, step.actions);
-            if self.keep_events {
-                self.events.extend(timed);
-            }
-            if outcome.is_some() {
-                return outcome;
-            }
-            let wake = self.engine.next_deadline();
-            let next = match (self.world.next_time(), wake) {
-                (Some(told), Some(wake)) => told.min(wake),
-                (Some(told), None) => told,
-                (None, Some(wake)) => wake,
-                (None, None) => return None,
-            };
-            self.now = self.now.max(next);
-            inputs = self.world.take_until(self.now);
-            if inputs.is_empty() {
-                inputs.push(Input::Clock);
-            }
-            if self.keep_events {
-                self.count_successes(&inputs);
-            }
+        let Self { engine, world, now, events, keep_events, successes, steps } = self;
+        let keep = *keep_events;
+        let mut watched = Watched { world, keep, events, successes, steps, watch: &mut watch };
+        let stopped = virtual_time::run(engine, &mut watched, *now, vec![Input::Begin], Timestamp(u64::MAX));
+        *now = stopped.at;
+        stopped.outcome
+    }
+}
+
+/// A world whose events are kept and shown.
+struct Watched<'a, W> {
+    world: &'a mut World,
+    /// Whether events and successes are kept.
+    keep: bool,
+    events: &'a mut Vec<(Timestamp, Event)>,
+    successes: &'a mut BTreeMap<JobId, u32>,
+    steps: &'a mut u64,
+    watch: &'a mut W,
+}
+
+impl<W: FnMut(&Engine, &[(Timestamp, Event)]) -> ControlFlow<()>> Oracle for Watched<'_, W> {
+    fn perform(&mut self, now: Timestamp, engine: &Engine, step: Step) -> ControlFlow<()> {
+        *self.steps += 1;
+        let timed: Vec<(Timestamp, Event)> = step.events.into_iter().map(|event| (now, event)).collect();
+        (self.watch)(engine, &timed)?;
+        self.world.perform(now, engine, &timed, step.actions);
+        if self.keep {
+            self.events.extend(timed);
         }
+        ControlFlow::Continue(())
     }
 
-    fn count_successes(&mut self, inputs: &[Input]) {
-        for input in inputs {
+    fn next_time(&self) -> Option<Timestamp> {
+        self.world.next_time()
+    }
+
+    fn take_until(&mut self, now: Timestamp) -> Vec<Input> {
+        let inputs = self.world.take_until(now);
+        for input in inputs.iter().filter(|_| self.keep) {
             if let Input::Ended { attempt, report } = input
                 && report.ending.is_success()
             {
                 *self.successes.entry(attempt.job).or_default() += 1;
             }
         }
+        inputs
     }
 }

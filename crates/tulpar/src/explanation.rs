@@ -215,7 +215,9 @@ pub(crate) fn recorded(folder: &RunFolder, standing: Standing, recorded: Recorde
     let Recorded { job, name, state, history, chain } = recorded;
     let History { reason, reused, accepted, attempts, blame, .. } = history;
     let last = attempts.last().map(|last| AttemptId { job, n: last.attempt });
-    let settled = Explanation::Settled { state, excused: false, attempts: attempts.len() as u32 };
+    let attempt_count = attempts.len() as u32;
+    let settled =
+        Explanation::Settled { state, excused: false, attempts: attempt_count, because: None, upstream: None };
     ExplainView {
         run: folder.name.clone(),
         state: state_word(state, standing == Standing::Running),

@@ -7,6 +7,7 @@ use super::{Counts, State};
 use crate::event::{Because, Event};
 use crate::ids::{JobId, SearchId, SetId};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use tulpar_hpo::SamplerMemory;
 
 /// The most tasks of a set whose condition is evaluated before they can start, where that condition looks at the newest
 /// result. An early answer may be outdated when the task starts; the condition is then evaluated again.
@@ -26,6 +27,8 @@ pub(super) struct Agenda {
     pub(super) searches: BTreeSet<SearchId>,
     /// By search, which of the plan's past searches it is. Computed once, when its first trial can be asked for.
     pub(super) past: BTreeMap<SearchId, Option<usize>>,
+    /// What samplers need not compute again.
+    pub(super) samplers: BTreeMap<SearchId, SamplerMemory>,
 }
 
 impl Agenda {

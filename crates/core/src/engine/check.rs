@@ -40,7 +40,8 @@ impl Engine {
             }
             let capacity = self.scheduler.nodes.capacity(node);
             let (mut milli_cpus, mut memory, mut disk, mut gpus) = self.scheduler.nodes.available(node);
-            let shares = self.run.live().values().flat_map(|live| on_node(&live.placement, &live.request, node));
+            let live = self.run.all_live();
+            let shares = live.flat_map(|(_, live)| on_node(&live.placement, &live.request, node));
             for (request, devices) in shares {
                 milli_cpus += request.milli_cpus;
                 memory += request.memory.0;

@@ -1,6 +1,8 @@
 //! Why a job is not running: rendered from the state, never computed a second time.
 
+use super::state::{JobState, Live};
 use super::{Engine, Mode, State};
+use crate::event::Because;
 use crate::ids::{JobId, NodeId};
 use crate::units::Timestamp;
 use serde::Serialize;
@@ -59,6 +61,12 @@ pub enum Explanation {
         state: State,
         excused: bool,
         attempts: u32,
+        /// Why it was skipped.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        because: Option<Because>,
+        /// The job above that did not end well, where it was skipped because of that one.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        upstream: Option<String>,
     },
 }
 
@@ -91,14 +99,14 @@ const MOST_LISTED: usize = 100;
 impl Engine {
     pub fn explain(&self, job: JobId) -> Explanation {
         let state = self.state(job);
-        match state {
-            State::Waiting
+        match self.run.job(job) {
+            JobState::Waiting
                 if self.run.unmet(job) == 0
                     && let Some((iteration, rank, unsettled)) = self.run.barrier() =>
             {
                 Explanation::Barrier { mode: self.way().mode, iteration, rank, unsettled }
             }
-            State::Waiting => {
+            JobState::Waiting => {
                 let parents = self.graph().parents(job);
                 let unmet = parents
                     .iter()
@@ -114,8 +122,8 @@ impl Engine {
                 });
                 Explanation::Waiting { unmet, total: parents.len(), batch }
             }
-            State::Looking => Explanation::Looking,
-            State::Ready => {
+            JobState::Lookup => Explanation::Looking,
+            JobState::Ready => {
                 let nodes = (0..self.scheduler.nodes.len().min(MOST_LISTED))
                     .map(|node| self.shortage(job, NodeId::from(node)))
                     .collect();
@@ -127,22 +135,33 @@ impl Engine {
                 let kept_for = held.map(|held| KeptFor { job: self.graph().name(held.by), until: held.until });
                 Explanation::Ready { ready: self.scheduler.ready.len(), nodes, could_ever_run, at_most, kept_for }
             }
-            State::Submitted | State::Running | State::Held => {
-                let live = &self.run.live()[&job];
-                let node = live.placement.nodes[0].node;
-                Explanation::Live {
-                    state,
-                    node: self.plan().site.nodes[node.index()].name.clone(),
-                    since: live.since,
-                    attempt: live.n,
-                    reason: self.run.hold(job).cloned(),
-                }
+            JobState::Submitted(live) | JobState::Running(live) => self.explain_live(state, live, None),
+            JobState::Held(held) => self.explain_live(state, &held.live, Some(&held.reason)),
+            JobState::Backoff { until } => Explanation::Backoff { until: *until, attempt: self.attempts(job) },
+            JobState::Paused => Explanation::Paused { attempt: self.attempts(job) },
+            JobState::Skipped { because, tolerated } => {
+                let upstream = match because {
+                    Because::Upstream(above) => Some(self.graph().name(*above)),
+                    _ => None,
+                };
+                let (excused, attempts, because) = (*tolerated, self.attempts(job), Some(because.clone()));
+                Explanation::Settled { state, excused, attempts, because, upstream }
             }
-            State::Backoff => Explanation::Backoff { until: self.run.backoff_until(job), attempt: self.attempts(job) },
-            State::Paused => Explanation::Paused { attempt: self.attempts(job) },
-            State::Done | State::Failed | State::Skipped | State::Cancelled => {
-                Explanation::Settled { state, excused: self.is_excused(job), attempts: self.attempts(job) }
+            JobState::Done { .. } | JobState::Failed { .. } | JobState::Cancelled => {
+                let (excused, attempts) = (self.is_excused(job), self.attempts(job));
+                Explanation::Settled { state, excused, attempts, because: None, upstream: None }
             }
+        }
+    }
+
+    fn explain_live(&self, state: State, live: &Live, reason: Option<&String>) -> Explanation {
+        let node = live.placement.nodes[0].node;
+        Explanation::Live {
+            state,
+            node: self.plan().site.nodes[node.index()].name.clone(),
+            since: live.since,
+            attempt: live.n,
+            reason: reason.cloned(),
         }
     }
 

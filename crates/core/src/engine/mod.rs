@@ -20,6 +20,7 @@ mod searches;
 mod state;
 mod step;
 mod suitability;
+pub mod virtual_time;
 
 pub use explain::{BatchProgress, Explanation, KeptFor, NodeShortage};
 pub use policy::{Mode, Order, Packing, Policy};
@@ -45,6 +46,16 @@ pub struct Step {
     pub actions: Vec<Action>,
 }
 
+/// How much an engine works out about each job.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Detail {
+    /// All that a site and a search need.
+    Full,
+    /// When and where it runs. There are no job specifications and no parameters of trials, and nothing is learned; a condition that
+    /// reads a result is taken to hold.
+    Times,
+}
+
 #[derive(Clone)]
 pub struct Engine {
     /// The state that the events describe.
@@ -52,6 +63,7 @@ pub struct Engine {
     /// Derived from the state, for the next decision.
     scheduler: Scheduler,
     agenda: Agenda,
+    detail: Detail,
 }
 
 impl Engine {
@@ -60,12 +72,15 @@ impl Engine {
         let (mut scheduler, mut agenda) = (Scheduler::new(&run), Agenda::new(&run));
         scheduler.follow(&run, None, &transitions);
         agenda.follow(&run, None, &mut transitions);
-        Ok(Self { run, scheduler, agenda })
+        Ok(Self { run, scheduler, agenda, detail: Detail::Full })
     }
 
     /// Takes in what was recorded, live and in replay.
     pub fn apply(&mut self, at: Timestamp, event: &Event) -> Transitions {
         let mut transitions = self.run.apply(at, event);
+        if self.detail == Detail::Full {
+            self.scheduler.learn(&self.run, event, &transitions);
+        }
         self.scheduler.follow(&self.run, Some(event), &transitions);
         self.agenda.follow(&self.run, Some(event), &mut transitions);
         transitions
@@ -125,7 +140,7 @@ impl Engine {
 
     /// Attempts in the hands of a site, and since when.
     pub fn live(&self) -> impl Iterator<Item = (AttemptId, &Placement, Timestamp)> {
-        self.run.live().iter().map(|(job, live)| (AttemptId { job: *job, n: live.n }, &live.placement, live.since))
+        self.run.all_live().map(|(job, live)| (AttemptId { job, n: live.n }, &live.placement, live.since))
     }
 
     pub fn outcome(&self) -> Option<Outcome> {
@@ -146,7 +161,7 @@ impl Engine {
             return Some(Timestamp(0));
         }
         let backoff = self.run.next_backoff().map(|(until, _)| until);
-        let interrupt = self.interrupt_at().filter(|_| !self.run.live().is_empty());
+        let interrupt = self.interrupt_at().filter(|_| self.run.any_live());
         [backoff, interrupt].into_iter().flatten().min()
     }
 

@@ -112,7 +112,7 @@ impl Engine {
         if self.scheduler.reservations.len() < before {
             self.scheduler.ready.let_go();
         }
-        if self.run.live().is_empty() {
+        if !self.run.any_live() {
             // Kept out for others, or to protect devices: whatever it was, it no longer holds.
             self.scheduler.nodes.forget_releases();
         }
@@ -164,14 +164,16 @@ impl Engine {
                 break;
             }
             at = Some(end);
-            spare.add(&self.run.live()[&job].request);
+            if let Some(live) = self.run.live(job) {
+                spare.add(&live.request);
+            }
         }
         (at, spare)
     }
 
     /// When a live attempt will have ended, as far as anybody knows.
     pub(super) fn expected_end(&self, job: JobId) -> Option<Timestamp> {
-        let live = self.run.live().get(&job)?;
+        let live = self.run.live(job)?;
         let length = self.expected(job, live.variant)?;
         Some(live.since.plus(length))
     }

@@ -1,14 +1,16 @@
 //! Rollouts: the rest of the run in virtual time, with this very engine, once for each way to go on. The way that ends
 //! first is taken and recorded. Nothing here reads a clock: how much is tried is counted in jobs, so it is repeatable.
 
-use super::{Engine, Mode, Order, Packing, State, Step};
-use crate::event::{Event, Input, Reason, Way};
+use super::virtual_time::{self, Oracle};
+use super::{Detail, Engine, Mode, Order, Packing, Policy, State, Step};
+use crate::event::{Answer, Cached, Event, Input, Reason, Way};
 use crate::ids::{AttemptId, JobId};
 use crate::job::{Ending, Report};
 use crate::units::Timestamp;
 use serde::Serialize;
 use std::cmp::Reverse;
-use std::collections::BinaryHeap;
+use std::collections::{BTreeMap, BinaryHeap};
+use std::ops::ControlFlow;
 use std::time::Duration;
 
 /// Jobs that all rollouts of one decision may play through together: about a quarter of a second.
@@ -82,8 +84,7 @@ impl Engine {
     pub(super) fn reconsider(&mut self, now: Timestamp, step: &mut Step) {
         let free = self.policy().mode == Mode::Adaptive
             && self.policy().order.is_none()
-            && self.policy().packing == Packing::default()
-            && !self.run.is_imagined();
+            && self.policy().packing == Packing::default();
         if !self.scheduler.doubt || !free || self.scheduler.ready.len() == 0 {
             return;
         }
@@ -155,48 +156,61 @@ impl Engine {
 
     /// Plays the rest through in one way; `None` when it would end later than `best`, or never.
     fn roll_out(&self, now: Timestamp, way: Way, best: Timestamp) -> Option<Timestamp> {
-        let (scheduler, agenda) = (self.scheduler.clone(), self.agenda.clone());
-        let mut engine = Self { run: self.run.imagined(), scheduler, agenda };
+        let mut engine = self.copy_for_rollout();
         engine.apply(now, &Event::Ordered { chosen: way, tried: Vec::new() });
-        engine.agenda.due.clear();
-        let jobs = (0..engine.run.jobs()).map(JobId::from);
-        let looking: Vec<JobId> = jobs.filter(|job| engine.state(*job) == State::Looking).collect();
-        for job in looking {
-            engine.apply(now, &Event::Missed { job, key: None, reason: Reason::CacheOff });
+        let ends = self.live().map(|(attempt, _, since)| {
+            let variant = self.run.live(attempt.job).map_or(0, |live| live.variant);
+            Reverse((since.plus(self.guessed(attempt.job, variant)).max(now), attempt))
+        });
+        let mut oracle = Expected { ends: ends.collect() };
+        let stopped = virtual_time::run(&mut engine, &mut oracle, now, self.open_lookups(), best);
+        stopped.outcome.map(|_| stopped.at)
+    }
+
+    /// It asks no cache, works towards no wall time and, since its order is chosen, plays no rollouts of its own.
+    fn copy_for_rollout(&self) -> Self {
+        let order = Some(self.way().order);
+        let run = self.run.under(Policy { cache: false, walltime: None, order, ..self.policy().clone() });
+        Self { run, scheduler: self.scheduler.clone(), agenda: self.agenda.clone(), detail: Detail::Times }
+    }
+
+    /// All cache lookups under way miss.
+    fn open_lookups(&self) -> Vec<Input> {
+        if self.counts().of(State::Looking) == 0 {
+            return vec![Input::Clock];
         }
-        let mut ends: BinaryHeap<Reverse<(Timestamp, AttemptId)>> = BinaryHeap::new();
-        for (attempt, _, since) in self.live() {
-            let variant = self.run.live()[&attempt.job].variant;
-            let end = since.plus(engine.guessed(attempt.job, variant)).max(now);
-            ends.push(Reverse((end, attempt)));
-        }
-        let mut at = now;
-        let mut inputs = vec![Input::Clock];
-        loop {
-            let step = engine.step(at, inputs);
-            for event in &step.events {
-                if let Event::Submitted { attempt, variant, .. } = event {
-                    ends.push(Reverse((at.plus(engine.guessed(attempt.job, *variant)), *attempt)));
-                }
-            }
-            if engine.outcome().is_some() {
-                return Some(at);
-            }
-            let next =
-                [ends.peek().map(|Reverse((end, _))| *end), engine.next_deadline()].into_iter().flatten().min()?;
-            at = at.max(next);
-            if at > best {
-                return None;
-            }
-            inputs = Vec::new();
-            while let Some(Reverse((end, attempt))) = ends.peek().copied().filter(|Reverse((end, _))| *end <= at) {
-                ends.pop();
-                let report = Report::unstarted(Ending::Exit(0), end);
-                inputs.push(Input::Ended { attempt, report: Box::new(report) });
-            }
-            if inputs.is_empty() {
-                inputs.push(Input::Clock);
+        let jobs = (0..self.run.jobs()).map(JobId::from).filter(|job| self.state(*job) == State::Looking);
+        let miss = || Answer { cached: Cached::Miss(Reason::CacheOff), fields: BTreeMap::new() };
+        jobs.map(|job| Input::Looked { job, answer: miss() }).collect()
+    }
+}
+
+/// Each attempt starts at once, takes as long as is expected, and ends well.
+struct Expected {
+    ends: BinaryHeap<Reverse<(Timestamp, AttemptId)>>,
+}
+
+impl Oracle for Expected {
+    fn perform(&mut self, now: Timestamp, engine: &Engine, step: Step) -> ControlFlow<()> {
+        for event in &step.events {
+            if let Event::Submitted { attempt, variant, .. } = event {
+                self.ends.push(Reverse((now.plus(engine.guessed(attempt.job, *variant)), *attempt)));
             }
         }
+        ControlFlow::Continue(())
+    }
+
+    fn next_time(&self) -> Option<Timestamp> {
+        self.ends.peek().map(|Reverse((end, _))| *end)
+    }
+
+    fn take_until(&mut self, now: Timestamp) -> Vec<Input> {
+        let mut inputs = Vec::new();
+        while let Some(Reverse((end, attempt))) = self.ends.peek().copied().filter(|Reverse((end, _))| *end <= now) {
+            self.ends.pop();
+            let report = Report::unstarted(Ending::Exit(0), end);
+            inputs.push(Input::Ended { attempt, report: Box::new(report) });
+        }
+        inputs
     }
 }

@@ -5,7 +5,7 @@ use super::policy::Packing;
 use super::ranks::Urgency;
 use super::reserve::Reservation;
 use super::suitability::Guard;
-use super::{Engine, Step};
+use super::{Detail, Engine, Step};
 use crate::event::{Action, Blame, Event, Share, Stopping};
 use crate::ids::{AttemptId, JobId, NodeId, SetId};
 use crate::job::{Ending, JobSpec, Place, Report};
@@ -77,7 +77,7 @@ impl Engine {
             let kept_for = search.kept_for;
             let Some((job, set, fit)) = fit else {
                 let never = |request: &Request| !self.scheduler.nodes.could_ever_run(request);
-                if self.run.live().is_empty() && self.scheduler.ready.wants(class).ways.iter().all(never) {
+                if !self.run.any_live() && self.scheduler.ready.wants(class).ways.iter().all(never) {
                     // Waiting would last for ever: nothing runs, and all of the site is not enough.
                     self.record(now, Event::Failed { job: first, blame: Blame::TooMuch }, step);
                     candidates.extend(self.candidate(class));
@@ -106,7 +106,7 @@ impl Engine {
             self.keep(reservation);
         }
         self.skip_doomed(now, step);
-        if too_late && self.run.live().is_empty() && self.run.next_backoff().is_none() {
+        if too_late && !self.run.any_live() && self.run.next_backoff().is_none() {
             // What is left cannot end before the wall time: stop here, in good order.
             self.record(now, Event::Stopping { how: Stopping::Drain }, step);
         }
@@ -240,7 +240,7 @@ impl Engine {
     /// A request that would leave devices idle even on an empty node must be let through somewhere.
     fn packing_for(&self, request: &Request) -> Packing {
         match self.way().packing {
-            Packing::Strict if request.gpus == 0 && self.run.live().is_empty() => Packing::Protect,
+            Packing::Strict if request.gpus == 0 && !self.run.any_live() => Packing::Protect,
             packing => packing,
         }
     }
@@ -283,7 +283,7 @@ impl Engine {
         }
         let placement = self.scheduler.nodes.placement(fit.shares);
         let share = &placement.nodes[0];
-        let spec = (!self.run.is_imagined()).then(|| {
+        let spec = (self.detail == Detail::Full).then(|| {
             let node = &self.plan().site.nodes[share.node.index()].name;
             let gpus = self.scheduler.nodes.names_gpu(share);
             let cores = share.cores.clone();

@@ -56,15 +56,14 @@ impl Scheduler {
             Some(Event::Node { node, present }) => self.nodes.set_present(*node, *present),
             Some(Event::Submitted { attempt, request, placement, .. }) => {
                 self.nodes.take(attempt.job, placement, request);
-                self.hold(run, attempt.job, &run.live()[&attempt.job], true);
+                if let Some(live) = run.live(attempt.job) {
+                    self.hold(run, attempt.job, live, true);
+                }
             }
-            Some(Event::Ended { attempt, report, then }) => {
+            Some(Event::Ended { attempt, .. }) => {
                 if let Some(live) = &transitions.ended {
                     self.nodes.release(attempt.job, &live.placement, &live.request);
                     self.hold(run, attempt.job, live, false);
-                    if *then == Consequence::Done && live.variant == 0 {
-                        self.learn(run, attempt.job, report.usage.wall_us);
-                    }
                 }
             }
             Some(Event::Ordered { chosen, .. }) => {
@@ -129,9 +128,14 @@ impl Scheduler {
         }
     }
 
-    fn learn(&mut self, run: &RunState, job: JobId, wall_us: u64) {
-        let set = run.graph().set_of(job);
-        if !run.is_imagined() && self.ranks.learn(set, wall_us) {
+    /// Takes note of how long an attempt took that ended with this event.
+    pub(super) fn learn(&mut self, run: &RunState, event: &Event, transitions: &Transitions) {
+        let Event::Ended { attempt, report, then: Consequence::Done } = event else { return };
+        if transitions.ended.as_ref().is_none_or(|live| live.variant > 0) {
+            return;
+        }
+        let set = run.graph().set_of(attempt.job);
+        if self.ranks.learn(set, report.usage.wall_us) {
             self.ranks.compute(run.graph());
             self.ready.rerank(&self.ranks);
             self.doubt = true;

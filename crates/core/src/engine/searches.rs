@@ -4,13 +4,13 @@
 //! What to try and whom to end is for the study to say. Both are recorded before anything is done: replaying never
 //! samples and never judges.
 
-use super::{Engine, State, Step};
+use super::{Detail, Engine, State, Step};
 use crate::event::{Action, Because, Curtailment, Event};
 use crate::ids::{AttemptId, JobId, SearchId};
 use crate::job::Ending;
 use crate::plan::PastTrial;
 use crate::units::Timestamp;
-use tulpar_hpo::{Decision, Origin, Values};
+use tulpar_hpo::{Decision, Origin, Proposal, Values};
 
 #[derive(PartialEq)]
 enum Past {
@@ -37,7 +37,7 @@ impl Engine {
     fn ask_one(&mut self, now: Timestamp, search: SearchId, step: &mut Step) -> bool {
         let Some(under_way) = self.under_way(search) else { return false };
         if let Some(job) =
-            self.graph().promotion(search).filter(|_| !self.run.is_imagined() && !self.is_spent(now, search))
+            self.graph().promotion(search).filter(|_| self.detail == Detail::Full && !self.is_spent(now, search))
         {
             self.record(now, Event::Continued { job }, step);
             return true;
@@ -86,7 +86,7 @@ impl Engine {
 
     /// The next trial of the finished search of an earlier run that this one repeats.
     fn past_trial(&mut self, search: SearchId) -> Past {
-        if self.run.is_imagined() || self.plan().past.is_empty() || !self.run.uses_cache(search.set) {
+        if self.plan().past.is_empty() || !self.run.uses_cache(search.set) {
             return Past::None;
         }
         let which = match self.agenda.past.get(&search) {
@@ -118,14 +118,19 @@ impl Engine {
     }
 
     fn proposal(&mut self, search: SearchId) -> Option<(Values, Origin)> {
-        if self.run.is_imagined() {
-            // How long it takes is imagined, not what it finds.
+        if self.detail == Detail::Times {
             return Some((Values::new(), Origin::Sampled));
         }
         if let Some(values) = self.graph().requested(search) {
             return Some((values, Origin::Requested));
         }
-        self.run.propose(search)
+        let study = self.run.graph().study(search)?;
+        let memory = self.agenda.samplers.entry(search).or_default();
+        match study.propose(memory) {
+            Proposal::Start { point, origin } => Some((study.space().values(&point), origin)),
+            // A promoted trial has gone on before a new one was asked for.
+            Proposal::Resume { .. } | Proposal::Exhausted => None,
+        }
     }
 
     /// Whether the search has used up the time or the GPU hours that it was given.
@@ -177,9 +182,9 @@ impl Engine {
 
     /// An earlier driver may have died before it told them.
     pub(super) fn curtail_again(&self, step: &mut Step) {
-        for (job, live) in self.run.live() {
-            if let Some(how) = self.graph().curtailed(*job) {
-                step.actions.push(stop(AttemptId { job: *job, n: live.n }, how));
+        for (job, live) in self.run.all_live() {
+            if let Some(how) = self.graph().curtailed(job) {
+                step.actions.push(stop(AttemptId { job, n: live.n }, how));
             }
         }
     }

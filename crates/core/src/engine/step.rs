@@ -1,6 +1,6 @@
 //! From inputs to events and actions: the decisions of a run, one input at a time.
 
-use super::{Engine, State, Step, Transitions};
+use super::{Detail, Engine, State, Step, Transitions};
 use crate::accept::accept;
 use crate::event::{
     Action, Because, Blame, Cached, Change, Consequence, Event, FieldQuery, Input, KeyPart, Made, Outcome, Publication,
@@ -141,20 +141,21 @@ impl Engine {
 
     fn condition_holds(&self, job: JobId, fields: &BTreeMap<(String, String), serde_json::Value>) -> bool {
         let task = self.plan().task(self.graph().set_of(job));
-        let Some(when) = task.when.as_ref().filter(|_| !self.run.is_imagined()) else { return true };
+        let Some(when) = &task.when else { return true };
         let lookup = |operand: &Operand| match operand {
             Operand::Literal(value) => Some(value.clone()),
             Operand::Variable(name) => self.spec_context().value(job, name),
             Operand::Field { input, pointer } => fields.get(&(input.clone(), pointer.clone())).map(value_of),
         };
-        if !self.run.asks_latest(self.graph().set_of(job)) {
+        let unread = self.detail == Detail::Times;
+        if !unread && !self.run.asks_latest(self.graph().set_of(job)) {
             return condition::holds(when, &lookup);
         }
         // As long as there is no result, or it does not say, nothing speaks against the task.
         let newest = |name: &str| task.latest().any(|(position, _)| task.inputs[position as usize].name == name);
         let unknown = |operand: &Operand| match operand {
             Operand::Field { input, pointer } => {
-                newest(input) && !fields.contains_key(&(input.clone(), pointer.clone()))
+                unread || newest(input) && !fields.contains_key(&(input.clone(), pointer.clone()))
             }
             Operand::Literal(_) | Operand::Variable(_) => false,
         };
@@ -177,7 +178,7 @@ impl Engine {
         };
         let done = then == Consequence::Done;
         self.record(now, Event::Ended { attempt, report, then }, step);
-        if done {
+        if done && self.detail == Detail::Full {
             self.publish(job, false, step);
         }
     }
@@ -233,7 +234,7 @@ impl Engine {
 
     fn cancel(&mut self, now: Timestamp, job: JobId, step: &mut Step) {
         let state = self.state(job);
-        if let Some(live) = self.run.live().get(&job) {
+        if let Some(live) = self.run.live(job) {
             let attempts = vec![AttemptId { job, n: live.n }];
             step.actions.push(Action::Cancel { attempts, ending: Ending::Cancelled });
         } else if !state.is_settled() {
@@ -266,10 +267,7 @@ impl Engine {
         if self.policy().fail_fast && self.run.hard_failures() > 0 && self.run.stopping().is_none() {
             self.record(now, Event::Stopping { how: Stopping::Drain }, step);
         }
-        if self.run.stopping().is_none()
-            && !self.run.live().is_empty()
-            && self.interrupt_at().is_some_and(|at| at <= now)
-        {
+        if self.run.stopping().is_none() && self.run.any_live() && self.interrupt_at().is_some_and(|at| at <= now) {
             self.stop(now, Stopping::Interrupt, step);
         }
         while self.run.stopping().is_none() {
@@ -344,7 +342,7 @@ impl Engine {
 
     fn field_queries(&self, job: JobId) -> Vec<FieldQuery> {
         let task = self.plan().task(self.graph().set_of(job));
-        let Some(when) = &task.when else { return Vec::new() };
+        let Some(when) = task.when.as_ref().filter(|_| self.detail == Detail::Full) else { return Vec::new() };
         let inputs = self.spec_context().inputs(job);
         let mut queries = Vec::new();
         condition::operands(when, &mut |operand| {
@@ -368,7 +366,7 @@ impl Engine {
     }
 
     fn finish(&mut self, now: Timestamp, step: &mut Step) {
-        if !self.run.live().is_empty() {
+        if self.run.any_live() {
             return;
         }
         let outcome = match self.run.stopping() {
@@ -392,7 +390,7 @@ impl Engine {
 
     /// What a job is made of: its command, inputs and key, as far as its parents have ended.
     pub fn spec_context(&self) -> SpecContext<'_> {
-        SpecContext { graph: self.graph(), outputs: self.run.all_outputs() }
+        SpecContext { graph: self.graph(), outputs: &self.run }
     }
 }
 

@@ -6,6 +6,7 @@
 mod arrivals;
 mod graph;
 mod join;
+mod outputs;
 mod outside;
 mod past;
 mod scatter;
@@ -14,6 +15,7 @@ mod spec;
 
 pub use arrivals::Batch;
 pub use graph::{Graph, Producers, Target};
+pub use outputs::Outputs;
 pub use past::{PastSearch, PastTrial, search_definition};
 pub use scatter::{Bound, ResolvedAxis, ResolvedValues};
 pub(crate) use spec::number_name;

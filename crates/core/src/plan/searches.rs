@@ -144,10 +144,6 @@ impl Graph {
         Some(&self.searches.all.get(&search.into())?.study)
     }
 
-    pub(crate) fn study_mut(&mut self, search: SearchId) -> Option<&mut Study> {
-        Some(&mut self.searches.all.get_mut(&search)?.study)
-    }
-
     fn searching(&self, job: JobId) -> Option<&Searching> {
         self.searches.all.get(&self.search_of(job)?)
     }

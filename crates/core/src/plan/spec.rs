@@ -1,6 +1,7 @@
 //! From a job to what is run: its files, its command with every value in place, its cache key.
 
 use super::graph::Graph;
+use super::outputs::Outputs;
 use super::scatter::{self, Bound};
 use crate::event::{Key, MemberPublication};
 use crate::ids::{AttemptId, Digest, JobId, SetId};
@@ -21,7 +22,7 @@ use std::sync::Arc;
 #[derive(Clone, Copy)]
 pub struct SpecContext<'a> {
     pub graph: &'a Graph,
-    pub outputs: &'a [Option<Arc<[OutputFile]>>],
+    pub outputs: &'a dyn Outputs,
 }
 
 impl<'a> SpecContext<'a> {
@@ -118,7 +119,7 @@ impl<'a> SpecContext<'a> {
             return Vec::new();
         };
         let inputs = self.inputs(job);
-        let left = self.outputs[job.index()].clone().unwrap_or_default();
+        let left = self.outputs.left_by(job).cloned().unwrap_or_default();
         let places: FxHashMap<(u32, u32), u32> =
             cluster.exports.iter().enumerate().map(|(place, export)| (*export, place as u32)).collect();
         // A job leaves its outputs in their order.
@@ -241,7 +242,7 @@ impl<'a> SpecContext<'a> {
                 return searches.filter_map(|search| self.graph.found(search, finding)).collect();
             }
         };
-        let left = makers.into_iter().filter_map(|maker| Some((maker, self.outputs[maker.index()].as_ref()?)));
+        let left = makers.into_iter().filter_map(|maker| Some((maker, self.outputs.left_by(maker)?)));
         left.flat_map(|(maker, files)| files.iter().map(move |file| (maker, file)))
             .filter(|(_, file)| file.output == output)
             .map(|(maker, file)| InputFile {

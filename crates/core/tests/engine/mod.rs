@@ -9,6 +9,7 @@ mod scatter;
 mod scheduling;
 mod searches;
 mod steps;
+mod virtual_time;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -1,8 +1,8 @@
 //! Order, staleness, stopping.
 
 use super::Bench;
-use tulpar_core::engine::Explanation;
-use tulpar_core::event::{Input, Stopping};
+use tulpar_core::engine::{Explanation, State};
+use tulpar_core::event::{Because, Blame, Input, Stopping};
 use tulpar_core::ids::AttemptId;
 use tulpar_core::job::Ending;
 
@@ -36,6 +36,23 @@ fn what_hangs_on_a_failure_is_skipped_and_the_rest_goes_on() {
     let lines = bench.end("left", Ending::Exit(3));
     assert_eq!(lines, ["end left Exit(3)", "failed left Task", "skipped bottom because of left"]);
     assert_eq!(bench.done("right"), ["end right Exit(0)", "run Failed"]);
+}
+
+#[test]
+fn a_skipped_task_is_explained_by_the_job_above_that_failed() {
+    let mut bench = Bench::new(DIAMOND);
+    bench.begin();
+    bench.end_with("top", Ending::Exit(0), &["t.txt"]);
+    bench.end("left", Ending::Exit(3));
+    let Explanation::Settled { state, because, upstream, excused, .. } = bench.engine.explain(bench.job("bottom"))
+    else {
+        panic!("it is skipped")
+    };
+    assert_eq!((state, upstream.as_deref(), excused), (State::Skipped, Some("left"), false));
+    assert_eq!(because, Some(Because::Upstream(bench.job("left"))));
+    let run = bench.engine.run();
+    assert_eq!(run.skip_reason(bench.job("bottom")), because.as_ref());
+    assert_eq!((run.blame(bench.job("left")), run.blame(bench.job("bottom"))), (Some(Blame::Task), None));
 }
 
 #[test]

@@ -80,7 +80,7 @@ impl<'g> Exported<'g> {
                     false => (format!("{name}_{number}"), format!("jobs/{name}/{number}")),
                 };
                 exported.places.insert(*id, (exported.sets.len(), number));
-                let context = SpecContext { graph, outputs: &outputs };
+                let context = SpecContext { graph, outputs: &outputs.as_slice() };
                 let attempt = AttemptId { job: *id, n: 1 };
                 let spec = match context.spec(attempt, 0, &task.settings.request, "", Vec::new()) {
                     Ok(spec) => spec,

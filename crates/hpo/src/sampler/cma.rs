@@ -127,7 +127,7 @@ impl Cma {
         }
     }
 
-    pub(crate) fn suggest(&mut self, context: &Context<'_>, stream: &mut Stream) -> Point {
+    pub(crate) fn suggest(&self, context: &Context<'_>, stream: &mut Stream) -> Point {
         if self.seen < self.settings.startup {
             return context.space.at_units(&self.halton.units(context.number));
         }

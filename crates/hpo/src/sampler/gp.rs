@@ -25,6 +25,11 @@ const FITTED: usize = 96;
 pub(crate) struct Gp {
     settings: GpSettings,
     halton: Halton,
+}
+
+/// What one answer computed that the next can use. It changes no answer.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Memory {
     /// To how many trials the smoothness was fitted, and what came out.
     fitted: Option<(usize, Smoothness)>,
     model: Option<Model>,
@@ -32,26 +37,26 @@ pub(crate) struct Gp {
 
 impl Gp {
     pub(crate) fn new(settings: GpSettings, halton: Halton) -> Self {
-        Self { settings, halton, fitted: None, model: None }
+        Self { settings, halton }
     }
 
-    pub(crate) fn suggest(&mut self, context: &Context<'_>, stream: &mut Stream) -> Point {
+    pub(crate) fn suggest(&self, context: &Context<'_>, stream: &mut Stream, memory: &mut Memory) -> Point {
         let history = context.history;
         if history.informative < self.settings.startup.max(2) {
             return context.space.at_units(&self.halton.units(context.number));
         }
         let kinds: Vec<bool> = (0..context.space.len()).map(|at| context.space.domain(at).is_choice()).collect();
         let count = fit_count(history.ended.len());
-        if self.fitted.as_ref().is_none_or(|(known, _)| *known != count) {
+        if memory.fitted.as_ref().is_none_or(|(known, _)| *known != count) {
             let chosen = representatives(context.space, history, &history.ended[..count], FITTED);
             let data = observations(history, &chosen);
-            self.fitted = Some((count, kernel::fit(&kinds, &data, context.seed)));
-            self.model = None;
+            memory.fitted = Some((count, kernel::fit(&kinds, &data, context.seed)));
+            memory.model = None;
         }
-        let Some((_, smoothness)) = &self.fitted else { return super::random(context.space, stream) };
+        let Some((_, smoothness)) = &memory.fitted else { return super::random(context.space, stream) };
         let chosen = representatives(context.space, history, &history.ended, MOST);
         let data = observations(history, &chosen);
-        let mut model = match self.model.take() {
+        let mut model = match memory.model.take() {
             Some(model) if model.begins(&chosen) => model,
             _ => Model::new(smoothness.clone(), kinds),
         };
@@ -59,7 +64,7 @@ impl Gp {
         let pending: Vec<Vec<f64>> =
             history.pending.iter().rev().take(MOST / 2).map(|number| filled(history.units(*number))).collect();
         let point = acquisition::best(context.space, &mut model, &pending, stream);
-        self.model = Some(model);
+        memory.model = Some(model);
         point
     }
 }

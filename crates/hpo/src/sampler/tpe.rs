@@ -40,7 +40,7 @@ impl Tpe {
         }
     }
 
-    pub(crate) fn suggest(&mut self, context: &Context<'_>, stream: &mut Stream) -> Point {
+    pub(crate) fn suggest(&self, context: &Context<'_>, stream: &mut Stream) -> Point {
         if context.history.informative < self.settings.startup.max(1) {
             return context.space.at_units(&self.halton.units(context.number));
         }

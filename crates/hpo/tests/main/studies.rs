@@ -3,7 +3,7 @@
 
 use crate::harness::{EVERYTHING, SAMPLERS, loss, run, settings, started, study};
 use std::collections::BTreeSet;
-use tulpar_hpo::{Next, Objective, Origin, Outcome, State, Study, Value, Values};
+use tulpar_hpo::{Next, Objective, Origin, Outcome, SamplerMemory, State, Study, Value, Values};
 
 fn sequence(study: &mut Study, trials: usize) -> Vec<Values> {
     let mut all = Vec::new();
@@ -53,7 +53,23 @@ fn trials_that_are_applied_from_a_record_give_the_same_study_as_asking() {
             applied.begin(trial.point, trial.origin).unwrap();
             applied.tell(trial.number, Outcome::value(trial.values[0])).unwrap();
         }
-        assert_eq!(asked.propose(), applied.propose(), "{sampler}");
+        let memory = SamplerMemory::default;
+        assert_eq!(asked.propose(&mut memory()), applied.propose(&mut memory()), "{sampler}");
+    }
+}
+
+#[test]
+fn what_a_sampler_remembers_changes_no_proposal() {
+    for sampler in SAMPLERS {
+        let mut asked = study(&EVERYTHING, sampler, 5);
+        run(&mut asked, 16);
+        let mut applied = study(&EVERYTHING, sampler, 5);
+        let mut memory = SamplerMemory::default();
+        for trial in asked.trials().to_vec() {
+            assert_eq!(applied.propose(&mut memory), applied.propose(&mut SamplerMemory::default()), "{sampler}");
+            applied.begin(trial.point, trial.origin).unwrap();
+            applied.tell(trial.number, Outcome::value(trial.values[0])).unwrap();
+        }
     }
 }
 

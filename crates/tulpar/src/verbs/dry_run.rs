@@ -4,13 +4,15 @@ use crate::failure::{Exit, Failure};
 use crate::print;
 use serde::Serialize;
 use std::collections::BTreeMap;
+use std::ops::ControlFlow;
 use std::process::ExitCode;
 use std::sync::Arc;
-use tulpar_core::engine::{Engine, Policy, State};
+use tulpar_core::engine::{Engine, Policy, State, Step};
 use tulpar_core::event::{Action, Answer, Because, Cached, Event, Input, KeyPart, Reason};
 use tulpar_core::ids::JobId;
 use tulpar_core::plan::Plan;
 use tulpar_core::units::Timestamp;
+use tulpar_core::virtual_time::{self, Oracle};
 use tulpar_exec::cache::Cache;
 use tulpar_exec::driver::read_fields;
 use tulpar_exec::folder::Project;
@@ -82,57 +84,82 @@ pub(crate) fn foreseen(project: &Project, plan: Plan, policy: Policy) -> Result<
 fn look_ahead(project: &Project, plan: Plan, policy: Policy) -> Result<(Engine, Found), Failure> {
     let folder = project.cache();
     // A dry run leaves no trace, not even an empty cache.
-    let mut cache = match folder.is_dir() {
+    let cache = match folder.is_dir() {
         true => Some(Cache::open_to_read(&folder)?),
         false => None,
     };
     let mut engine = Engine::new(Arc::new(plan), policy).map_err(|cycle| Failure::usage(cycle.to_string()))?;
-    let mut found = Found::default();
-    let Found { reasons, skipped, reused } = &mut found;
-    let mut inputs = vec![Input::Begin];
-    while !inputs.is_empty() {
-        let step = engine.step(Timestamp(0), std::mem::take(&mut inputs));
+    let mut known = Known { project, cache, found: Found::default(), answers: Vec::new() };
+    virtual_time::run(&mut engine, &mut known, Timestamp(0), vec![Input::Begin], Timestamp(0));
+    Ok((engine, known.found))
+}
+
+/// Cache lookups find what the real cache holds; no attempt ever ends.
+struct Known<'a> {
+    project: &'a Project,
+    cache: Option<Cache>,
+    found: Found,
+    answers: Vec<Input>,
+}
+
+impl Oracle for Known<'_> {
+    fn perform(&mut self, _: Timestamp, engine: &Engine, step: Step) -> ControlFlow<()> {
         for event in &step.events {
-            match event {
-                Event::Missed { job, reason, .. } => drop(reasons.insert(*job, why(reason))),
-                Event::Reused { job, run, accepted, .. } => {
-                    let from = match accepted {
-                        Some(attempt) => format!("the files of attempt {attempt} of {run} are accepted"),
-                        None => format!("from {run}"),
-                    };
-                    reused.insert(*job, from);
-                }
-                Event::Skipped { job, because: Because::Condition } => {
-                    skipped.insert(*job, "its condition is not true".into());
-                }
-                Event::Skipped { job, because: Because::Pruned } => {
-                    skipped.insert(*job, "pruned, as in an earlier run".into());
-                }
-                Event::Skipped { job, because: Because::Exhausted } => {
-                    skipped.insert(*job, "the search has nothing more to try".into());
-                }
-                Event::Skipped { job, because: Because::Spent } => {
-                    skipped.insert(*job, "the time or the GPU hours of the search were spent".into());
-                }
-                Event::Skipped { job, because: Because::Upstream(cause) } => {
-                    skipped.insert(*job, format!("because of {}", engine.graph().name(*cause)));
-                }
-                _ => {}
-            }
+            self.found.note(engine, event);
         }
         for action in step.actions {
             if let Action::Look { job, name, key, fields } = action {
-                let cached = match (&key, &mut cache) {
+                let cached = match (&key, &mut self.cache) {
                     (Some(key), Some(cache)) => cache.look(&name, key),
                     (Some(_), None) => Cached::Miss(Reason::New),
                     (None, _) => Cached::Miss(Reason::CacheOff),
                 };
-                let fields = read_fields(project, &fields);
-                inputs.push(Input::Looked { job, answer: Answer { cached, fields } });
+                let fields = read_fields(self.project, &fields);
+                self.answers.push(Input::Looked { job, answer: Answer { cached, fields } });
             }
         }
+        ControlFlow::Continue(())
     }
-    Ok((engine, found))
+
+    fn next_time(&self) -> Option<Timestamp> {
+        (!self.answers.is_empty()).then_some(Timestamp(0))
+    }
+
+    fn take_until(&mut self, _: Timestamp) -> Vec<Input> {
+        std::mem::take(&mut self.answers)
+    }
+}
+
+impl Found {
+    fn note(&mut self, engine: &Engine, event: &Event) {
+        let Found { reasons, skipped, reused } = self;
+        match event {
+            Event::Missed { job, reason, .. } => drop(reasons.insert(*job, why(reason))),
+            Event::Reused { job, run, accepted, .. } => {
+                let from = match accepted {
+                    Some(attempt) => format!("the files of attempt {attempt} of {run} are accepted"),
+                    None => format!("from {run}"),
+                };
+                reused.insert(*job, from);
+            }
+            Event::Skipped { job, because: Because::Condition } => {
+                skipped.insert(*job, "its condition is not true".into());
+            }
+            Event::Skipped { job, because: Because::Pruned } => {
+                skipped.insert(*job, "pruned, as in an earlier run".into());
+            }
+            Event::Skipped { job, because: Because::Exhausted } => {
+                skipped.insert(*job, "the search has nothing more to try".into());
+            }
+            Event::Skipped { job, because: Because::Spent } => {
+                skipped.insert(*job, "the time or the GPU hours of the search were spent".into());
+            }
+            Event::Skipped { job, because: Because::Upstream(cause) } => {
+                skipped.insert(*job, format!("because of {}", engine.graph().name(*cause)));
+            }
+            _ => {}
+        }
+    }
 }
 
 fn decide(project: &Project, plan: Plan, policy: Policy) -> Result<DryRunView, Failure> {

@@ -1,8 +1,9 @@
 //! The only place where the state of a run changes: what each event means, live and in replay.
 
 use super::State;
+use super::job_state::HeldAttempt;
 use super::stages::{Iterations, Parked};
-use super::{HeldBack, Live, RunState, Transition, Transitions};
+use super::{HeldBack, JobState, Live, RunState, Transition, Transitions};
 use crate::engine::policy::Mode;
 use crate::event::{Because, Event, Outcome, Stopping};
 use crate::ids::{JobId, SearchId, SetId};
@@ -45,7 +46,7 @@ impl RunState {
                 self.transitions.searches.extend(self.standings.keys());
             }
             Event::Missed { job, .. } => self.ready_or_parked(*job),
-            Event::Due { job } => self.set(*job, State::Ready),
+            Event::Due { job } => self.set(*job, JobState::Ready),
             Event::Reused { job, outputs, told, .. } => {
                 self.graph.complete_trial(*job, told.as_deref());
                 self.sets[self.graph.set_of(*job).index()].reused += 1;
@@ -57,29 +58,20 @@ impl RunState {
                 self.held_back.push(HeldBack { wants, by: *by, until: *until });
             }
             Event::Submitted { attempt, request, placement, variant, versions } => {
-                self.set(attempt.job, State::Submitted);
                 self.attempts[attempt.job.index()] = attempt.n;
                 self.graph.give(attempt.job, versions);
                 let (request, placement) = (request.clone(), placement.clone());
                 let live = Live { n: attempt.n, request, placement, variant: *variant, since: at };
-                self.count_gpus(attempt.job, live.milli_gpus(), at, true);
-                self.live.insert(attempt.job, live);
+                self.set(attempt.job, JobState::Submitted(Box::new(live)));
             }
-            Event::Started { attempt } => {
-                if let Some(live) = self.live.get_mut(&attempt.job) {
-                    let (milli_gpus, since) = (live.milli_gpus(), std::mem::replace(&mut live.since, at));
-                    self.count_gpus(attempt.job, milli_gpus, since, false);
-                    self.count_gpus(attempt.job, milli_gpus, at, true);
-                }
-                self.set(attempt.job, State::Running);
-            }
-            Event::Held { attempt, reason } => {
-                self.holds.insert(attempt.job, reason.clone());
-                self.set(attempt.job, State::Held);
-            }
+            Event::Started { attempt } => self.change_state(attempt.job, |state| {
+                state.with_live(|live| JobState::Running(Box::new(Live { since: at, ..*live })))
+            }),
+            Event::Held { attempt, reason } => self.change_state(attempt.job, |state| {
+                state.with_live(|live| JobState::Held(Box::new(HeldAttempt { live: *live, reason: reason.clone() })))
+            }),
             Event::Released { attempt } => {
-                self.holds.remove(&attempt.job);
-                self.set(attempt.job, State::Submitted);
+                self.change_state(attempt.job, |state| state.with_live(JobState::Submitted));
             }
             Event::Node { node, present: true } => drop(self.present.insert(*node)),
             Event::Node { node, present: false } => drop(self.present.remove(node)),
@@ -99,7 +91,7 @@ impl RunState {
             Event::Curtailed { attempt, how } => self.graph.curtail(attempt.job, *how),
             Event::Continued { job } => {
                 self.graph.continue_trial(*job);
-                self.set(*job, State::Ready);
+                self.set(*job, JobState::Ready);
             }
             Event::Added { set, part, added } => {
                 let search = SearchId { set: *set, part: *part };
@@ -117,53 +109,76 @@ impl RunState {
         }
     }
 
-    /// Every change of a job's state goes through here, so that counts and transitions stay true.
-    pub(super) fn set(&mut self, job: JobId, state: State) {
-        let from = std::mem::replace(&mut self.states[job.index()], state);
-        let set = self.graph.set_of(job);
-        self.leave(job, set, from);
-        self.counts.0[from as usize] -= 1;
-        self.sets[set.index()].counts.0[from as usize] -= 1;
-        if let Some(search) = self.graph.search_of(job) {
-            self.standing_mut(search).counts.0[from as usize] -= 1;
+    pub(super) fn set(&mut self, job: JobId, to: JobState) {
+        let mut ended = None;
+        self.change_state(job, |before| {
+            ended = before.into_live();
+            to
+        });
+        if ended.is_some() {
+            self.transitions.ended = ended;
         }
-        self.enter(job, set, state);
-        self.transitions.jobs.push(Transition { job, from: Some(from), to: state });
     }
 
-    fn leave(&mut self, job: JobId, set: SetId, from: State) {
+    /// Every change of a job's state goes through here, so that counts, indexes and transitions stay true.
+    fn change_state(&mut self, job: JobId, to: impl FnOnce(JobState) -> JobState) {
+        let before = std::mem::take(&mut self.states[job.index()]);
+        let (set, from) = (self.graph.set_of(job), before.word());
+        self.leave(job, set, &before);
+        let state = to(before);
+        let word = state.word();
+        self.enter(job, set, &state);
+        self.states[job.index()] = state;
+        self.transitions.jobs.push(Transition { job, from: Some(from), to: word });
+    }
+
+    fn leave(&mut self, job: JobId, set: SetId, from: &JobState) {
+        let word = from.word();
+        self.counts.0[word as usize] -= 1;
+        self.sets[set.index()].counts.0[word as usize] -= 1;
+        if let Some(search) = self.graph.search_of(job) {
+            self.standing_mut(search).counts.0[word as usize] -= 1;
+        }
         match from {
-            State::Ready => {
+            JobState::Ready => {
                 if let Some(ready) = self.ready_late.get_mut(&set) {
                     ready.remove(&job);
                 }
                 self.held_back.retain(|held| held.by != job);
             }
-            State::Backoff => {
-                if let Some(until) = self.backoff_until.remove(&job) {
-                    self.backoff.remove(&(until, job));
-                }
-            }
-            State::Held => drop(self.holds.remove(&job)),
+            JobState::Backoff { until } => drop(self.backoff.remove(&(*until, job))),
             _ => {}
         }
+        if let Some(live) = from.live() {
+            self.live.remove(&job);
+            self.count_gpus(job, live, false);
+        }
     }
 
-    fn enter(&mut self, job: JobId, set: SetId, state: State) {
-        self.counts.0[state as usize] += 1;
-        self.sets[set.index()].counts.0[state as usize] += 1;
+    fn enter(&mut self, job: JobId, set: SetId, to: &JobState) {
+        let word = to.word();
+        self.counts.0[word as usize] += 1;
+        self.sets[set.index()].counts.0[word as usize] += 1;
         if let Some(search) = self.graph.search_of(job) {
-            self.standing_mut(search).counts.0[state as usize] += 1;
+            self.standing_mut(search).counts.0[word as usize] += 1;
             self.transitions.searches.insert(search);
         }
-        if state == State::Ready
-            && let Some(ready) = self.ready_late.get_mut(&set)
-        {
-            ready.insert(job);
+        match to {
+            JobState::Ready => {
+                if let Some(ready) = self.ready_late.get_mut(&set) {
+                    ready.insert(job);
+                }
+            }
+            JobState::Backoff { until } => drop(self.backoff.insert((*until, job))),
+            _ => {}
+        }
+        if let Some(live) = to.live() {
+            self.live.insert(job);
+            self.count_gpus(job, live, true);
         }
     }
 
-    pub(super) fn settle(&mut self, job: JobId, state: State, how: Settled) {
+    pub(super) fn settle(&mut self, job: JobId, state: JobState, how: Settled) {
         self.set(job, state);
         let children: Vec<Target> = self.graph.children(job).collect();
         for child in children {
@@ -227,7 +242,7 @@ impl RunState {
     }
 
     pub(super) fn become_due(&mut self, job: JobId) {
-        if !self.imagined && self.graph.is_infeasible(job) {
+        if self.graph.is_infeasible(job) {
             self.transitions.doomed.push((job, Because::Infeasible));
             return;
         }
@@ -237,10 +252,10 @@ impl RunState {
         }
         let set = self.graph.set_of(job);
         let task = self.plan().task(set);
-        if self.imagined || (task.when.is_none() && !self.uses_cache(set)) {
-            self.set(job, State::Ready);
+        if task.when.is_none() && !self.uses_cache(set) {
+            self.set(job, JobState::Ready);
         } else {
-            self.set(job, State::Looking);
+            self.set(job, JobState::Lookup);
         }
     }
 
@@ -304,10 +319,8 @@ impl RunState {
         let first = self.states.len();
         let first_gate = self.gate_unmet.len();
         let total = self.graph.len();
-        self.states.resize(total, State::Waiting);
+        self.states.resize(total, JobState::Waiting);
         self.attempts.resize(total, 0);
-        self.outputs.resize(total, None);
-        self.excused.resize(total, false);
         self.unmet.extend((first..total).map(|job| self.graph.waits(Target::Job(JobId::from(job)))));
         self.gate_unmet
             .extend((first_gate..self.graph.gates()).map(|gate| self.graph.waits(Target::Gate(gate as u32))));
@@ -315,7 +328,7 @@ impl RunState {
         self.gate_spoiled.resize(self.graph.gates(), None);
         for job in (first..total).map(JobId::from) {
             let set = self.graph.set_of(job);
-            self.enter(job, set, State::Waiting);
+            self.enter(job, set, &JobState::Waiting);
             self.transitions.jobs.push(Transition { job, from: None, to: State::Waiting });
         }
         self.iterations = Iterations::new(&self.graph);
@@ -330,7 +343,7 @@ impl RunState {
         for (from, to) in added {
             match from {
                 Target::Job(job) if self.state(job).is_settled() => {
-                    let how = match (self.state(job), self.excused[job.index()]) {
+                    let how = match (self.state(job), self.is_excused(job)) {
                         (State::Done, _) => Settled::Good,
                         (_, true) => Settled::Excused,
                         _ => Settled::Bad,
@@ -381,7 +394,7 @@ impl RunState {
         }
         let hard = |job: &JobId| {
             let state = self.state(*job);
-            state.is_settled() && state != State::Done && !self.excused[job.index()]
+            state.is_settled() && state != State::Done && !self.is_excused(*job)
         };
         (0..self.states.len()).map(JobId::from).filter(hard).collect()
     }
@@ -402,7 +415,7 @@ impl RunState {
             self.tries.remove(&job);
             self.graph.take_back(job);
             self.graph.reopen_trial(job);
-            self.set(job, State::Waiting);
+            self.set(job, JobState::Waiting);
         }
         self.recount();
     }

@@ -3,8 +3,7 @@
 //! Which results a batch has follows from the order of recorded ends, and is kept by the graph. Here is only who is
 //! told, and what becomes of the last batches when some tasks of the source end otherwise.
 
-use super::RunState;
-use super::{Counts, State};
+use super::{Counts, JobState, RunState, State};
 use crate::ids::{JobId, SetId};
 use crate::plan::Batch;
 
@@ -108,14 +107,11 @@ impl RunState {
 
     /// A newer result is there: conditions that look at it are asked again of what has not started.
     fn ask_again(&mut self, source: SetId) {
-        if self.imagined {
-            return;
-        }
         let sets: Vec<SetId> = self.ready_late.keys().copied().collect();
         for set in sets {
             if self.plan().task(set).latest().any(|(_, other)| other == source) {
                 for job in self.ready_late[&set].clone() {
-                    self.set(job, State::Looking);
+                    self.set(job, JobState::Lookup);
                 }
             }
         }

@@ -1,8 +1,7 @@
 //! Which jobs a barrier keeps from going on: a part of `apply`.
 
-use super::RunState;
-use super::State;
 use super::stages::{Parked, Stages};
+use super::{JobState, RunState, State};
 use crate::event::Way;
 use crate::ids::JobId;
 
@@ -20,7 +19,7 @@ impl RunState {
     pub(super) fn restage(&mut self) {
         let parked = self.stages.as_mut().map(Stages::all_parked).unwrap_or_default();
         let states = &self.states;
-        let unsettled = |job: JobId| !states[job.index()].is_settled();
+        let unsettled = |job: JobId| !states[job.index()].word().is_settled();
         self.stages = Stages::new(&self.graph, &self.iterations, self.way.mode, &unsettled);
         for parked in parked {
             self.unpark(parked);
@@ -30,7 +29,7 @@ impl RunState {
                 |job: &JobId| self.state(*job) == State::Ready && stages.is_ahead(&self.graph, &self.iterations, *job);
             let early: Vec<JobId> = (0..self.states.len()).map(JobId::from).filter(early).collect();
             for job in early {
-                self.set(job, State::Waiting);
+                self.set(job, JobState::Waiting);
                 self.park(Parked { job, looked: true });
             }
         }
@@ -60,10 +59,10 @@ impl RunState {
     /// The cache was asked: nothing but its stage can keep the job back.
     pub(super) fn ready_or_parked(&mut self, job: JobId) {
         if self.is_ahead(job) {
-            self.set(job, State::Waiting);
+            self.set(job, JobState::Waiting);
             self.park(Parked { job, looked: true });
         } else {
-            self.set(job, State::Ready);
+            self.set(job, JobState::Ready);
         }
     }
 }

@@ -1,7 +1,6 @@
 //! What must be true of the state after every event, and what two states disagree about.
 
-use super::{RunState, Standing};
-use super::{STATES, State};
+use super::{JobState, RunState, STATES, Standing, State};
 use crate::ids::{JobId, NodeId, SearchId};
 use crate::plan::Target;
 use std::collections::BTreeMap;
@@ -11,8 +10,8 @@ use tulpar_hpo::State as Trial;
 pub enum Violation {
     #[error("{count} jobs are {state:?}, but the count says {counted}")]
     Count { state: State, count: u32, counted: u32 },
-    #[error("job {0:?} is {1:?} and {2} a live attempt")]
-    Live(JobId, State, &'static str),
+    #[error("job {0:?} is {1:?}, and the index of {2} says otherwise")]
+    Index(JobId, State, &'static str),
     #[error("job {job:?} is {state:?}, but its parent {parent:?} is {parent_state:?}")]
     TooEarly { job: JobId, state: State, parent: JobId, parent_state: State },
     #[error("job {job:?} waits for {counted}, but the graph says {found}")]
@@ -34,7 +33,7 @@ pub enum Violation {
 impl RunState {
     pub(in crate::engine) fn check(&self) -> Result<(), Violation> {
         self.check_counts()?;
-        self.check_live()?;
+        self.check_indexes()?;
         self.check_arrivals()?;
         self.check_searches()?;
         self.check_dependencies()
@@ -42,7 +41,7 @@ impl RunState {
 
     fn check_counts(&self) -> Result<(), Violation> {
         for state in STATES {
-            let count = self.states.iter().filter(|other| **other == state).count() as u32;
+            let count = self.states.iter().filter(|other| other.word() == state).count() as u32;
             let counted = self.counts.of(state);
             let by_set: u32 = self.sets.iter().map(|set| set.counts.of(state)).sum();
             if count != counted || by_set != counted {
@@ -59,7 +58,7 @@ impl RunState {
             let state = self.state(job);
             let standing = found.entry(search).or_default();
             standing.counts.0[state as usize] += 1;
-            if let Some(live) = self.live.get(&job) {
+            if let Some(live) = self.live(job) {
                 standing.holds(live.milli_gpus(), live.since, true);
             }
             if let Some(trial) = self.graph.trial(job).map(|trial| trial.state) {
@@ -75,42 +74,37 @@ impl RunState {
         }
     }
 
-    /// In words for a test that fails; equal states differ in nothing.
+    /// The first part in which two states are not equal, to be named by a test.
     pub(in crate::engine) fn difference(&self, other: &Self) -> Option<&'static str> {
-        if self.states != other.states {
-            return Some("states");
-        }
-        if self.unmet != other.unmet || self.gate_unmet != other.gate_unmet {
-            return Some("what is waited for");
-        }
-        if self.attempts != other.attempts || self.outputs != other.outputs {
-            return Some("attempts or outputs");
-        }
-        if self.live != other.live {
-            return Some("what runs where");
-        }
-        if self.backoff != other.backoff || self.requests != other.requests || self.tries != other.tries {
-            return Some("retries");
-        }
-        if self.held_back != other.held_back {
-            return Some("what room is kept for");
-        }
-        if self.graph != other.graph {
-            return Some("the graph, what came when, or the studies");
-        }
-        (self != other).then_some("something else")
+        let parts = [
+            ("states", self.states == other.states),
+            ("dependencies", self.unmet == other.unmet && self.gate_unmet == other.gate_unmet),
+            ("retries", self.requests == other.requests && self.tries == other.tries),
+            ("reservations", self.held_back == other.held_back),
+            ("the graph, arrivals or studies", self.graph == other.graph),
+            ("another field", self == other),
+        ];
+        parts.into_iter().find(|(_, equal)| !equal).map(|(name, _)| name)
     }
 
-    fn check_live(&self) -> Result<(), Violation> {
+    fn check_indexes(&self) -> Result<(), Violation> {
+        let mut backoff = 0;
         for job in (0..self.states.len()).map(JobId::from) {
             let state = self.state(job);
-            match (state.is_live(), self.live.contains_key(&job)) {
-                (true, false) => return Err(Violation::Live(job, state, "lacks")),
-                (false, true) => return Err(Violation::Live(job, state, "has")),
-                _ => {}
+            if self.live(job).is_some() != self.live.contains(&job) {
+                return Err(Violation::Index(job, state, "live attempts"));
+            }
+            if let JobState::Backoff { until } = self.job(job) {
+                backoff += 1;
+                if !self.backoff.contains(&(*until, job)) {
+                    return Err(Violation::Index(job, state, "back-offs"));
+                }
             }
         }
-        Ok(())
+        match self.backoff.first().filter(|_| self.backoff.len() != backoff) {
+            Some((_, job)) => Err(Violation::Index(*job, self.state(*job), "back-offs")),
+            None => Ok(()),
+        }
     }
 
     /// Whoever ended well has arrived, once.

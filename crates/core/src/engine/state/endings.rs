@@ -2,9 +2,8 @@
 //!
 //! The event says what becomes of the job; nothing is decided here.
 
-use super::State;
 use super::apply::Settled;
-use super::{RunState, Tries};
+use super::{JobState, RunState, State, Tries};
 use crate::event::{Because, Blame, Consequence};
 use crate::ids::{AttemptId, JobId, SetId};
 use crate::job::{Ending, OutputFile, Report};
@@ -16,12 +15,9 @@ use tulpar_hpo::Outcome;
 impl RunState {
     pub(super) fn end_attempt(&mut self, at: Timestamp, attempt: AttemptId, report: &Report, then: &Consequence) {
         let job = attempt.job;
-        let live = self.live.remove(&job);
-        if let Some(live) = &live {
-            self.count_gpus(job, live.milli_gpus(), live.since, false);
-            self.graph.spend(job, live.gpu_time(at));
+        if let Some(used) = self.live(job).map(|live| live.gpu_time(at)) {
+            self.graph.spend(job, used);
         }
-        self.transitions.ended = live;
         match then {
             Consequence::Done => {
                 self.graph.complete_trial(job, report.told.as_deref());
@@ -34,9 +30,7 @@ impl RunState {
                 if let Some(request) = request {
                     self.requests.insert(job, (**request).clone());
                 }
-                self.set(job, State::Backoff);
-                self.backoff_until.insert(job, *until);
-                self.backoff.insert((*until, job));
+                self.set(job, JobState::Backoff { until: *until });
             }
             Consequence::Failed { blame } => {
                 self.tries.insert(job, self.tries_after(job, &report.ending));
@@ -45,7 +39,7 @@ impl RunState {
             Consequence::Pruned => self.skip(job, &Because::Pruned),
             Consequence::Paused => {
                 self.graph.pause_trial(job);
-                self.set(job, State::Paused);
+                self.set(job, JobState::Paused);
             }
             Consequence::Cancelled => self.cancel_job(job),
         }
@@ -58,12 +52,12 @@ impl RunState {
         }
         let set = self.graph.set_of(job);
         self.sets[set.index()].failed += 1;
-        let excused = self.tolerates(job, set);
-        self.excused[job.index()] = excused;
-        if !excused {
+        let tolerated = self.tolerates(job, set);
+        if !tolerated {
             self.hard_failures += 1;
         }
-        self.settle(job, State::Failed, if excused { Settled::Excused } else { Settled::Bad });
+        let how = if tolerated { Settled::Excused } else { Settled::Bad };
+        self.settle(job, JobState::Failed { blame, tolerated }, how);
     }
 
     pub(super) fn skip(&mut self, job: JobId, because: &Because) {
@@ -71,27 +65,26 @@ impl RunState {
             self.graph.end_trial(job, Outcome::Pruned);
             self.tries.remove(&job);
         }
-        let excused = match because {
+        let tolerated = match because {
             Because::Condition | Because::NotWanted | Because::Exhausted | Because::Spent | Because::Pruned => true,
-            Because::Upstream(cause) => self.excused[cause.index()],
+            Because::Upstream(cause) => self.is_excused(*cause),
             Because::Infeasible => {
                 self.hard_failures += 1;
                 false
             }
         };
-        self.excused[job.index()] = excused;
-        self.settle(job, State::Skipped, if excused { Settled::Excused } else { Settled::Bad });
+        let how = if tolerated { Settled::Excused } else { Settled::Bad };
+        self.settle(job, JobState::Skipped { because: because.clone(), tolerated }, how);
     }
 
     pub(super) fn cancel_job(&mut self, job: JobId) {
         self.cancellations += 1;
         self.graph.end_trial(job, Outcome::Failed { reason: "it was cancelled".into() });
-        self.settle(job, State::Cancelled, Settled::Bad);
+        self.settle(job, JobState::Cancelled, Settled::Bad);
     }
 
     pub(super) fn finish_well(&mut self, job: JobId, outputs: Arc<[OutputFile]>) {
-        self.outputs[job.index()] = Some(outputs);
-        self.settle(job, State::Done, Settled::Good);
+        self.settle(job, JobState::Done { outputs }, Settled::Good);
     }
 
     /// Whether the run goes on without this task, which fails now.

@@ -8,19 +8,21 @@ mod arrivals;
 mod barriers;
 mod check;
 mod endings;
+mod job_state;
 mod stages;
 mod standing;
 mod states;
 
 pub use check::Violation;
+pub(super) use job_state::{JobState, Live};
 pub(super) use standing::Standing;
 pub use states::{Counts, STATES, State};
 
 use super::policy::{Mode, Order, Policy};
-use crate::event::{Because, Outcome, Placement, Stopping, Way};
+use crate::event::{Because, Blame, Outcome, Stopping, Way};
 use crate::ids::{AttemptId, JobId, NodeId, SearchId, SetId};
 use crate::job::OutputFile;
-use crate::plan::{Cycle, Graph, Plan};
+use crate::plan::{Cycle, Graph, Outputs, Plan};
 use crate::resources::Request;
 use crate::units::Timestamp;
 use crate::workflow::Operand;
@@ -28,30 +30,7 @@ use rustc_hash::FxHashMap;
 use stages::{Iterations, Stages};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
-use std::time::Duration;
 use tulpar_hpo::Decision;
-
-/// An attempt in the hands of a site.
-#[derive(Clone, Debug, PartialEq)]
-pub(super) struct Live {
-    pub(super) n: u32,
-    pub(super) request: Request,
-    pub(super) placement: Placement,
-    pub(super) variant: u32,
-    pub(super) since: Timestamp,
-}
-
-impl Live {
-    /// Of all its nodes together.
-    pub(super) fn milli_gpus(&self) -> u128 {
-        u128::from(self.request.milli_gpus()) * u128::from(self.request.nodes)
-    }
-
-    /// Of all its devices together, until then.
-    fn gpu_time(&self, now: Timestamp) -> Duration {
-        Duration::from_micros((now.since(self.since).as_micros() * self.milli_gpus() / 1000) as u64)
-    }
-}
 
 /// Why ready jobs that want the same do not start although there is room.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -100,7 +79,7 @@ pub struct Transitions {
     /// In their order.
     pub jobs: Vec<Transition>,
     /// The attempt that ended with it.
-    pub(super) ended: Option<Live>,
+    pub(super) ended: Option<Box<Live>>,
     /// Jobs that can no longer run, and because of whom.
     pub(super) doomed: Vec<(JobId, Because)>,
     /// Dynamic task sets whose sources may have ended.
@@ -116,24 +95,20 @@ pub struct RunState {
     graph: Graph,
     policy: Policy,
     // By job.
-    states: Vec<State>,
+    states: Vec<JobState>,
     unmet: Vec<u32>,
     attempts: Vec<u32>,
-    outputs: Vec<Option<Arc<[OutputFile]>>>,
-    /// A failure or skip that the workflow tolerates: what gathers goes on without it.
-    excused: Vec<bool>,
     // By gate: members that have not ended, members that ended well, the member that spoiled it.
     gate_unmet: Vec<u32>,
     gate_good: Vec<u32>,
     gate_spoiled: Vec<Option<JobId>>,
-    // Only for the few that need it.
-    live: BTreeMap<JobId, Live>,
+    // Indexes over the states, which `change_state` keeps.
+    live: BTreeSet<JobId>,
+    backoff: BTreeSet<(Timestamp, JobId)>,
+    // Of the few jobs that were tried before.
     tries: FxHashMap<JobId, Tries>,
     /// Requests that a retry has changed.
     requests: FxHashMap<JobId, Request>,
-    backoff: BTreeSet<(Timestamp, JobId)>,
-    backoff_until: FxHashMap<JobId, Timestamp>,
-    holds: FxHashMap<JobId, String>,
     // By task set.
     sets: Vec<SetProgress>,
     forced: Vec<bool>,
@@ -159,8 +134,6 @@ pub struct RunState {
     cancellations: u32,
     stopping: Option<Stopping>,
     outcome: Option<Outcome>,
-    /// This is a rollout: nothing is really done.
-    imagined: bool,
     /// Of the event that is being applied; empty between events.
     transitions: Transitions,
 }
@@ -191,17 +164,13 @@ impl RunState {
             states: Vec::new(),
             unmet: Vec::new(),
             attempts: Vec::new(),
-            outputs: Vec::new(),
-            excused: Vec::new(),
             gate_unmet: Vec::new(),
             gate_good: Vec::new(),
             gate_spoiled: Vec::new(),
-            live: BTreeMap::new(),
+            live: BTreeSet::new(),
+            backoff: BTreeSet::new(),
             tries: FxHashMap::default(),
             requests: FxHashMap::default(),
-            backoff: BTreeSet::new(),
-            backoff_until: FxHashMap::default(),
-            holds: FxHashMap::default(),
             sets: vec![SetProgress::default(); sets],
             forced,
             dynamic_consumers,
@@ -218,7 +187,6 @@ impl RunState {
             cancellations: 0,
             stopping: None,
             outcome: None,
-            imagined: false,
             transitions: Transitions::default(),
         };
         state.adopt_new_jobs(Vec::new());
@@ -227,14 +195,9 @@ impl RunState {
         Ok((state, transitions))
     }
 
-    /// A copy to try out how the run goes on: nothing is asked or really done in it.
-    pub(super) fn imagined(&self) -> Self {
-        let policy = Policy { cache: false, walltime: None, ..self.policy.clone() };
-        Self { policy, imagined: true, ..self.clone() }
-    }
-
-    pub(super) fn is_imagined(&self) -> bool {
-        self.imagined
+    /// A copy that goes on under another policy: what a rollout begins with.
+    pub(super) fn under(&self, policy: Policy) -> Self {
+        Self { policy, ..self.clone() }
     }
 
     pub fn graph(&self) -> &Graph {
@@ -250,7 +213,11 @@ impl RunState {
     }
 
     pub fn state(&self, job: JobId) -> State {
-        self.states[job.index()]
+        self.states[job.index()].word()
+    }
+
+    pub(super) fn job(&self, job: JobId) -> &JobState {
+        &self.states[job.index()]
     }
 
     /// How many jobs there are by now.
@@ -284,26 +251,47 @@ impl RunState {
         self.attempts[job.index()]
     }
 
+    /// What a job left that ended well.
     pub fn outputs(&self, job: JobId) -> Option<&Arc<[OutputFile]>> {
-        self.outputs[job.index()].as_ref()
+        match self.job(job) {
+            JobState::Done { outputs } => Some(outputs),
+            _ => None,
+        }
     }
 
-    pub(super) fn all_outputs(&self) -> &[Option<Arc<[OutputFile]>>] {
-        &self.outputs
+    /// Why a job was skipped.
+    pub fn skip_reason(&self, job: JobId) -> Option<&Because> {
+        match self.job(job) {
+            JobState::Skipped { because, .. } => Some(because),
+            _ => None,
+        }
     }
 
-    pub(super) fn live(&self) -> &BTreeMap<JobId, Live> {
-        &self.live
+    /// Whose fault the failure of a job was.
+    pub fn blame(&self, job: JobId) -> Option<Blame> {
+        match self.job(job) {
+            JobState::Failed { blame, .. } => Some(*blame),
+            _ => None,
+        }
+    }
+
+    /// The attempt of a job that is in the hands of a site.
+    pub(super) fn live(&self, job: JobId) -> Option<&Live> {
+        self.job(job).live()
+    }
+
+    /// All of them, in the order of their jobs.
+    pub(super) fn all_live(&self) -> impl Iterator<Item = (JobId, &Live)> {
+        self.live.iter().filter_map(|job| Some((*job, self.live(*job)?)))
+    }
+
+    pub(super) fn any_live(&self) -> bool {
+        !self.live.is_empty()
     }
 
     /// A report about any other attempt is stale: late or repeated, and of no consequence.
     pub(super) fn holds_attempt(&self, attempt: AttemptId) -> bool {
-        self.live.get(&attempt.job).is_some_and(|live| live.n == attempt.n)
-    }
-
-    /// Why the site holds the attempt of a job.
-    pub(super) fn hold(&self, job: JobId) -> Option<&String> {
-        self.holds.get(&job)
+        self.live(attempt.job).is_some_and(|live| live.n == attempt.n)
     }
 
     pub fn outcome(&self) -> Option<Outcome> {
@@ -324,7 +312,7 @@ impl RunState {
 
     /// True for a failure or skip that the workflow tolerates.
     pub fn is_excused(&self, job: JobId) -> bool {
-        self.excused[job.index()]
+        self.job(job).is_tolerated()
     }
 
     pub(super) fn is_forced(&self, set: SetId) -> bool {
@@ -334,10 +322,6 @@ impl RunState {
     /// The job whose pause before another attempt ends first.
     pub(super) fn next_backoff(&self) -> Option<(Timestamp, JobId)> {
         self.backoff.first().copied()
-    }
-
-    pub(super) fn backoff_until(&self, job: JobId) -> Timestamp {
-        self.backoff_until[&job]
     }
 
     /// What the job asks for, after what retries have learned.
@@ -398,15 +382,11 @@ impl RunState {
     pub(super) fn began(&self) -> Option<Timestamp> {
         self.began
     }
+}
 
-    /// What the study of a search would try next. A study remembers what it computed for that; its answers stay the same.
-    pub(super) fn propose(&mut self, search: SearchId) -> Option<(tulpar_hpo::Values, tulpar_hpo::Origin)> {
-        let study = self.graph.study_mut(search)?;
-        match study.propose() {
-            tulpar_hpo::Proposal::Start { point, origin } => Some((study.space().values(&point), origin)),
-            // A promoted trial has gone on before a new one was asked for.
-            tulpar_hpo::Proposal::Resume { .. } | tulpar_hpo::Proposal::Exhausted => None,
-        }
+impl Outputs for RunState {
+    fn left_by(&self, job: JobId) -> Option<&Arc<[OutputFile]>> {
+        self.outputs(job)
     }
 }
 

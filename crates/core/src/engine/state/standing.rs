@@ -3,8 +3,7 @@
 //!
 //! Views over the states of jobs, kept true by `apply`. What to try is not known here.
 
-use super::Counts;
-use super::RunState;
+use super::{Counts, Live, RunState};
 use crate::ids::{JobId, SearchId};
 use crate::units::Timestamp;
 use std::time::Duration;
@@ -46,10 +45,10 @@ impl RunState {
         self.standings.entry(search).or_default()
     }
 
-    /// An attempt has GPUs since then, or no longer.
-    pub(super) fn count_gpus(&mut self, job: JobId, milli_gpus: u128, since: Timestamp, holds: bool) {
+    /// An attempt is in the hands of a site, or no longer.
+    pub(super) fn count_gpus(&mut self, job: JobId, live: &Live, holds: bool) {
         if let Some(search) = self.graph.search_of(job) {
-            self.standing_mut(search).holds(milli_gpus, since, holds);
+            self.standing_mut(search).holds(live.milli_gpus(), live.since, holds);
         }
     }
 }
