@@ -1,6 +1,7 @@
 //! The store of this folder, brought up to date: for questions over several runs.
 
 use crate::failure::Failure;
+use crate::messages::Messages;
 use crate::replay::{self, Replayed};
 use std::path::Path;
 use tulpar_core::ids::JobId;
@@ -31,7 +32,7 @@ impl Names {
 }
 
 /// Opens the store and takes in what was written since the last time.
-pub(crate) fn open(project: &Project) -> Result<Store, Failure> {
+pub fn open(project: &Project, messages: &dyn Messages) -> Result<Store, Failure> {
     let path = project.store();
     if path.parent().is_some_and(|own| !own.is_dir()) {
         return Err(FolderError::NoRuns.into());
@@ -40,7 +41,9 @@ pub(crate) fn open(project: &Project) -> Result<Store, Failure> {
     store.sync(&project.runs(), &mut |name: &str, path: &Path| {
         let folder = RunFolder { name: name.to_owned(), path: path.to_owned() };
         // A run whose plan does not read is shown by its journal alone.
-        replay::open_with(folder, |_, _| {}).ok().map(|replayed| Box::new(Names(replayed)) as Box<dyn JobNames>)
+        replay::open_with(messages, folder, |_, _| {})
+            .ok()
+            .map(|replayed| Box::new(Names(replayed)) as Box<dyn JobNames>)
     })?;
     Ok(store)
 }

@@ -7,7 +7,7 @@ use super::board::Board;
 use super::replays::{LARGE, Replays};
 use super::runs::RunLine;
 use crate::failure::Failure;
-use crate::print;
+use crate::messages::Messages;
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
@@ -36,7 +36,12 @@ struct Watch {
 
 /// Looks once, and goes on looking in a thread of its own. Where much has to be read first, that is done there too:
 /// the runs are put up as they are known, and say how far it is.
-pub(super) fn start(project: Project, board: Arc<Board>, replays: Arc<Replays>) -> Result<JoinHandle<()>, Failure> {
+pub(super) fn start(
+    project: Project,
+    board: Arc<Board>,
+    replays: Arc<Replays>,
+    messages: Arc<dyn Messages>,
+) -> Result<JoinHandle<()>, Failure> {
     let store = Store::open(&project.store())?;
     let mut watch = Watch { project, board, replays, store, known: BTreeMap::new(), not_before: BTreeMap::new() };
     let mut at_once = watch.announce()?;
@@ -55,7 +60,7 @@ pub(super) fn start(project: Project, board: Arc<Board>, replays: Arc<Replays>) 
                 // Said once; a full disk fills no screen.
                 Err(failure) if !complained => {
                     complained = true;
-                    print::warning(&format!("the page does not get news: {failure}"));
+                    messages.warning(&format!("the page does not get news: {failure}"));
                 }
                 Err(_) => {}
             }
