@@ -4,6 +4,7 @@
 
 use crate::choices::WorldChoice;
 use crate::messages::Messages;
+use crate::pilots;
 use crate::simulate::site::model;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -22,6 +23,8 @@ const SEED: u64 = 1;
 /// `None` when too little is known, or too much is to be done.
 pub fn forecast(plan: &Arc<Plan>, policy: &Policy) -> Option<Forecast> {
     let begun = Instant::now();
+    let with_pilots = pilots::as_nodes(&plan.site).map(|site| Arc::new(Plan { site, ..Plan::clone(plan) }));
+    let plan = with_pilots.as_ref().unwrap_or(plan);
     let known = tulpar_sim::declared(plan);
     let graph = Graph::new(plan.clone()).ok()?;
     if graph.len() > MOST_TASKS || graph.is_empty() || known.iter().any(Option::is_none) {

@@ -6,7 +6,7 @@ use crate::view::duration;
 use std::io::ErrorKind;
 use std::net::{Ipv6Addr, SocketAddr};
 use tulpar_core::diagnostic::IMPOSSIBLE_REQUEST;
-use tulpar_core::site::{PilotAddress, Site};
+use tulpar_core::site::{Node, NodeKind, PilotAddress, Site};
 use tulpar_core::workflow::{self, Workflow};
 use tulpar_exec::pilots::{Options, PilotsError};
 
@@ -43,6 +43,21 @@ pub(crate) fn check(pilots: &PilotChoice, workflow: &Workflow, site: &Site) -> R
             "ask for larger pilots (`--pilot-cpus`, `--pilot-memory`, `--pilot-gpus` and so on), or leave `--pilots` out",
         )),
     }
+}
+
+/// The site with its pilots as nodes that are there, each with the cores that it has: the engine is told more, so that pilots have tasks
+/// ahead. None without pilots.
+pub(crate) fn as_nodes(site: &Site) -> Option<Site> {
+    let is_pilot = |node: &Node| node.kind == NodeKind::Pilot;
+    if !site.nodes.iter().any(is_pilot) {
+        return None;
+    }
+    let mut nodes = site.nodes.clone();
+    for node in nodes.iter_mut().filter(|node| is_pilot(node)) {
+        node.capacity = tulpar_exec::pilots::real(&node.capacity);
+        node.kind = NodeKind::Fixed;
+    }
+    Some(Site { nodes, ..site.clone() })
 }
 
 /// How pilots are told where this machine is.

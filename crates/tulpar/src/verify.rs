@@ -381,7 +381,7 @@ pub fn verify(project: &Project, file: &Path, messages: &dyn Messages) -> Result
             "`tulpar lineage FILE` says whether it is data of a run; -C DIR says which folder is meant",
         ));
     };
-    let replayed = replay::open(messages, &project, Some(&origin.producer.run))?;
+    let replayed = replay::open(messages, project, Some(&origin.producer.run))?;
     let job = origin.producer.output.job;
     let mut walk = Walk::new(project, &replayed);
     walk.climb(job)?;

@@ -3,9 +3,11 @@
 use std::path::Path;
 use std::sync::Mutex;
 use tulpar::findings::Text;
-use tulpar::{Failure, Messages, RunRequest, Silent, WorkflowChoice, running};
+use tulpar::{Failure, Messages, PilotChoice, RunRequest, Silent, WorkflowChoice, running};
 use tulpar_core::diagnostic::Diagnostic;
 use tulpar_core::engine::Policy;
+use tulpar_core::resources::Capacity;
+use tulpar_core::units::Bytes;
 
 /// Four tasks of ten seconds and one core, on a machine with four cores.
 const WORKFLOW: &str = "\
@@ -30,6 +32,26 @@ fn folder(workflow: &str) -> tempfile::TempDir {
 
 fn request(folder: &Path) -> RunRequest {
     RunRequest { folder: Some(folder.to_owned()), ..RunRequest::default() }
+}
+
+/// The seconds that the forecast of a run says by its formulas; a simulation may be left out on a busy machine.
+fn forecast(request: &RunRequest) -> f64 {
+    let begun = tulpar::start(request, &Silent).expect("a run that waits for a driver");
+    let text = std::fs::read_to_string(begun.run.forecast()).expect("a forecast");
+    let forecast: serde_json::Value = serde_json::from_str(&text).expect("JSON");
+    forecast["predicted"]["makespan_seconds"].as_f64().expect("a figure")
+}
+
+#[test]
+fn the_forecast_of_a_run_is_made_for_its_pilots() {
+    let folder = folder(WORKFLOW);
+    let here = forecast(&request(folder.path()));
+    assert!((9.0..15.0).contains(&here), "all at once on four cores: {here}");
+    let capacity =
+        Capacity { milli_cpus: 1000, memory: Bytes(1_000_000_000), disk: Bytes(1_000_000_000), ..Capacity::default() };
+    let pilots = Some(PilotChoice { count: 1, capacity, time: None, address: None });
+    let one_by_one = forecast(&RunRequest { pilots, ..request(folder.path()) });
+    assert!((39.0..45.0).contains(&one_by_one), "one after another on a pilot with one core: {one_by_one}");
 }
 
 #[test]
