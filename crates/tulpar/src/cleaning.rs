@@ -84,7 +84,7 @@ pub fn size(folder: &Path) -> u64 {
     bytes
 }
 
-pub fn each_below(folder: &Path, each: &mut impl FnMut(&Path, &fs::Metadata)) {
+fn each_below(folder: &Path, each: &mut impl FnMut(&Path, &fs::Metadata)) {
     let mut folders: Vec<PathBuf> = vec![folder.to_owned()];
     while let Some(folder) = folders.pop() {
         for entry in fs::read_dir(&folder).into_iter().flatten().flatten() {

@@ -54,10 +54,10 @@ pub struct DataUse {
 }
 
 /// Older runs than this many are not looked through for a data file.
-pub const MOST_RUNS: usize = 50;
+const MOST_RUNS: usize = 50;
 
 /// Of a file that a run made. A plan that cannot be read says nothing.
-pub fn metadata(project: &Project, producer: &Producer) -> BTreeMap<String, String> {
+fn metadata(project: &Project, producer: &Producer) -> BTreeMap<String, String> {
     let plan = project.folder_of(&producer.run).load().map(|saved| saved.plan);
     plan.ok().and_then(|mut plan| plan.workflow.metadata.files.remove(&producer.output.path)).unwrap_or_default()
 }
@@ -88,7 +88,7 @@ pub fn content(path: &Path) -> Result<Option<(Digest, u64)>, Failure> {
 }
 
 /// Who made the content; else who made what was once shown under this path.
-pub fn producer(
+fn producer(
     project: &Project,
     store: &Store,
     digest: Option<Digest>,
@@ -128,7 +128,7 @@ pub fn makers_of_path(project: &Project, store: &Store, shown: &str) -> Result<V
 
 /// The same content may have been made more than once, from other scripts too. The latest run is the one that is shown;
 /// if it reused the file, the run that it was reused from made it.
-pub fn maker_of_shown(found: &[Producer], shown: &str) -> Option<usize> {
+fn maker_of_shown(found: &[Producer], shown: &str) -> Option<usize> {
     let latest = (0..found.len()).filter(|at| is_shown(&found[*at], shown)).max_by_key(|at| found[*at].started)?;
     let Some(from) = &found[latest].reused_from else { return Some(latest) };
     let made_it = |other: &Producer| other.run == *from && other.output.name == found[latest].output.name;
@@ -136,7 +136,7 @@ pub fn maker_of_shown(found: &[Producer], shown: &str) -> Option<usize> {
 }
 
 /// Whether people see what was made under this path; workflows that shared a run have a folder each.
-pub fn is_shown(producer: &Producer, shown: &str) -> bool {
+fn is_shown(producer: &Producer, shown: &str) -> bool {
     let output = &producer.output;
     let member = output.name.as_ref().and_then(|task| task.split_once('/')).map(|(member, _)| member);
     output.path == shown
@@ -146,7 +146,7 @@ pub fn is_shown(producer: &Producer, shown: &str) -> bool {
 }
 
 /// The runs that had this file among their data, the latest first.
-pub fn data_uses(project: &Project, path: &Path, digest: Option<Digest>) -> Result<Vec<DataUse>, Failure> {
+fn data_uses(project: &Project, path: &Path, digest: Option<Digest>) -> Result<Vec<DataUse>, Failure> {
     let mut uses = Vec::new();
     for run in project.all_runs()?.into_iter().rev().filter(|run| !run.is_simulated()).take(MOST_RUNS) {
         // A plan of another version tells nothing, and is no reason to say nothing of the others.
@@ -174,7 +174,7 @@ pub fn data_uses(project: &Project, path: &Path, digest: Option<Digest>) -> Resu
     Ok(uses)
 }
 
-pub fn users(plan: &Plan, data: DataId) -> Vec<String> {
+fn users(plan: &Plan, data: DataId) -> Vec<String> {
     let wants = |source: &FileSource| *source == FileSource::Data(data);
     plan.workflow
         .tasks

@@ -35,7 +35,7 @@ pub struct OutputView {
     pub result: String,
 }
 
-pub fn views(project: &Project, replayed: &Replayed) -> Vec<OutputView> {
+fn views(project: &Project, replayed: &Replayed) -> Vec<OutputView> {
     let engine = &replayed.engine;
     let shown = shown_now(&project.results(), &project.shown());
     let mut views = Vec::new();
@@ -117,7 +117,7 @@ pub fn restore<'a>(project: &Project, run: &'a str, views: &[OutputView], to: &P
 }
 
 /// A copy, not another name: whoever changes it changes nothing of Tulpar's. Its content is checked on the way.
-pub fn copy(project: &Project, view: &OutputView, to: &Path) -> Result<(), Lost> {
+fn copy(project: &Project, view: &OutputView, to: &Path) -> Result<(), Lost> {
     if !Path::new(&view.result).components().all(|part| matches!(part, Component::Normal(_))) {
         return Err(Lost::Outside);
     }
@@ -141,7 +141,7 @@ pub fn copy(project: &Project, view: &OutputView, to: &Path) -> Result<(), Lost>
     moved.inspect_err(|_| drop(fs::remove_file(&coming)))
 }
 
-pub fn write(from: &mut File, coming: &Path, view: &OutputView) -> Result<(), Lost> {
+fn write(from: &mut File, coming: &Path, view: &OutputView) -> Result<(), Lost> {
     let failed = |error| Lost::Io(coming.to_owned(), error);
     let mut file =
         OpenOptions::new().read(true).write(true).create(true).truncate(true).open(coming).map_err(failed)?;

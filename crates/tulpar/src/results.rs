@@ -15,10 +15,10 @@ use tulpar_exec::folder::{Project, RunFolder};
 use tulpar_report::{ResultTable, trial_state};
 
 /// A file of numbers is small; a larger one is data.
-pub const MOST_BYTES: u64 = 1 << 20;
+const MOST_BYTES: u64 = 1 << 20;
 
 /// The task that was named, or the only one that is a sweep.
-pub fn chosen(replayed: &Replayed, named: Option<&str>) -> Result<SetId, Failure> {
+fn chosen(replayed: &Replayed, named: Option<&str>) -> Result<SetId, Failure> {
     let plan = replayed.engine.plan();
     if let Some(name) = named {
         return plan.set_named(name).ok_or_else(|| {
@@ -43,7 +43,7 @@ pub fn chosen(replayed: &Replayed, named: Option<&str>) -> Result<SetId, Failure
     }
 }
 
-pub fn row(project: &Project, replayed: &Replayed, job: JobId, seconds: Option<f64>) -> Vec<(String, Value)> {
+fn row(project: &Project, replayed: &Replayed, job: JobId, seconds: Option<f64>) -> Vec<(String, Value)> {
     let graph = replayed.engine.graph();
     let state = match graph.trial(job) {
         Some(trial) => trial_state(trial),
@@ -73,14 +73,14 @@ pub fn row(project: &Project, replayed: &Replayed, job: JobId, seconds: Option<f
 }
 
 /// What stands in a file of JSON: the entries of an object, and those of objects in it by their path.
-pub fn numbers(path: &Path) -> Vec<(String, Value)> {
+fn numbers(path: &Path) -> Vec<(String, Value)> {
     let text = std::fs::read_to_string(path).unwrap_or_default();
     let mut cells = Vec::new();
     flatten("", serde_json::from_str(&text).unwrap_or_default(), &mut cells);
     cells
 }
 
-pub fn flatten(prefix: &str, value: Value, cells: &mut Vec<(String, Value)>) {
+fn flatten(prefix: &str, value: Value, cells: &mut Vec<(String, Value)>) {
     let Value::Object(entries) = value else { return };
     for (name, value) in entries {
         let name = if prefix.is_empty() { name } else { format!("{prefix}.{name}") };
@@ -92,7 +92,7 @@ pub fn flatten(prefix: &str, value: Value, cells: &mut Vec<(String, Value)>) {
 }
 
 /// A number or truth value as such, so that a tool can count with it.
-pub fn plain(label: &str) -> Value {
+fn plain(label: &str) -> Value {
     match label {
         "" => Value::Null,
         "true" => true.into(),

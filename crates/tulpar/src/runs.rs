@@ -34,7 +34,7 @@ pub struct RunView {
     pub metrics: Vec<Metric>,
 }
 
-pub fn view(store: &Store, folder: &RunFolder) -> Result<RunView, Failure> {
+fn view(store: &Store, folder: &RunFolder) -> Result<RunView, Failure> {
     let driver = journal::writer(&folder.journal());
     let answer = match store.run(&folder.name) {
         Ok(answer) => Some(answer),

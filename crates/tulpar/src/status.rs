@@ -113,7 +113,7 @@ pub struct TaskView {
 }
 
 /// Figures that nobody measured are null.
-pub fn measured_alone<S: serde::Serializer>(usage: &Option<Usage>, to: S) -> Result<S::Ok, S::Error> {
+fn measured_alone<S: serde::Serializer>(usage: &Option<Usage>, to: S) -> Result<S::Ok, S::Error> {
     let mut view = serde_json::to_value(usage).map_err(serde::ser::Error::custom)?;
     if let Some(usage) = usage {
         let mut hide = |name: &str, known: bool| {
@@ -128,11 +128,11 @@ pub fn measured_alone<S: serde::Serializer>(usage: &Option<Usage>, to: S) -> Res
     view.serialize(to)
 }
 
-pub fn is_zero(number: &usize) -> bool {
+fn is_zero(number: &usize) -> bool {
     *number == 0
 }
 
-pub const MOST_FAILED: usize = 20;
+const MOST_FAILED: usize = 20;
 
 /// What is remembered of single tasks, only when they are to be listed.
 #[derive(Default)]
@@ -170,7 +170,7 @@ impl Singles {
     }
 }
 
-pub fn wanted_state(text: &str) -> Result<String, Failure> {
+fn wanted_state(text: &str) -> Result<String, Failure> {
     let known: Vec<&str> =
         STATES.iter().map(|state| state_word(*state, true)).chain(["interrupted", "reused"]).collect();
     let lower = text.to_lowercase();
@@ -184,7 +184,7 @@ pub fn wanted_state(text: &str) -> Result<String, Failure> {
     Err(Failure::usage_with(format!("`{text}` is not a state of a task"), hint))
 }
 
-pub fn view(replayed: &Replayed, used: &[Used], failures: &BTreeMap<JobId, String>) -> StatusView {
+fn view(replayed: &Replayed, used: &[Used], failures: &BTreeMap<JobId, String>) -> StatusView {
     let engine = &replayed.engine;
     let plan = engine.plan();
     let driven = replayed.standing() == Standing::Running;
@@ -245,7 +245,7 @@ pub fn view(replayed: &Replayed, used: &[Used], failures: &BTreeMap<JobId, Strin
     }
 }
 
-pub fn set_view(replayed: &Replayed, set: SetId, used: &Used, driven: bool) -> SetView {
+fn set_view(replayed: &Replayed, set: SetId, used: &Used, driven: bool) -> SetView {
     let engine = &replayed.engine;
     let plan = engine.plan();
     let tasks = engine.graph().count_of(set);
@@ -276,7 +276,7 @@ pub fn set_view(replayed: &Replayed, set: SetId, used: &Used, driven: bool) -> S
     }
 }
 
-pub fn list(replayed: &Replayed, singles: &Singles, wanted: Option<&str>) -> Vec<TaskView> {
+fn list(replayed: &Replayed, singles: &Singles, wanted: Option<&str>) -> Vec<TaskView> {
     let engine = &replayed.engine;
     let driven = replayed.standing() == Standing::Running;
     let simulated = replayed.folder.is_simulated();

@@ -110,12 +110,7 @@ pub struct Origin {
 /// A file under `results/` is what was made under its path; any other file is known by its content. The latest run with
 /// the content tells: if it reused the file, its plan names what the file follows from now. A run that contains another one
 /// tells more than that: it goes up to the user's files.
-pub fn origin(
-    project: &Project,
-    store: &Store,
-    digest: Digest,
-    shown: Option<&str>,
-) -> Result<Option<Origin>, Failure> {
+fn origin(project: &Project, store: &Store, digest: Digest, shown: Option<&str>) -> Result<Option<Origin>, Failure> {
     let is_outer = |run: &str| !run.contains("/sub/");
     let latest =
         |found: Vec<Producer>| found.into_iter().max_by_key(|producer| (is_outer(&producer.run), producer.started));
@@ -314,15 +309,15 @@ impl<'a> Walk<'a> {
 }
 
 /// Some files of the input are results of tasks.
-pub fn is_made(input: &InputFiles) -> bool {
+fn is_made(input: &InputFiles) -> bool {
     input.files.iter().any(|file| matches!(file.source, Source::Object | Source::Remote(_)))
 }
 
 /// How often long work says how far it is.
-pub const SAID_EVERY: Duration = Duration::from_secs(5);
+const SAID_EVERY: Duration = Duration::from_secs(5);
 
 /// Reads every content once more, with a few threads.
-pub fn read_again(checks: &[Check], messages: &dyn Messages) -> Vec<Found> {
+fn read_again(checks: &[Check], messages: &dyn Messages) -> Vec<Found> {
     let next = AtomicUsize::new(0);
     let said = Mutex::new(Instant::now());
     let threads = std::thread::available_parallelism().map_or(2, usize::from).clamp(1, 8).min(checks.len().max(1));
@@ -348,7 +343,7 @@ pub fn read_again(checks: &[Check], messages: &dyn Messages) -> Vec<Found> {
     all.into_iter().map(|(_, found)| found).collect()
 }
 
-pub fn look(check: &Check) -> Found {
+fn look(check: &Check) -> Found {
     let found = match check.kind {
         // The packages, and the digests that were recorded of their files, as for the cache key.
         Kind::Environment => packages_digest(&check.at).ok_or_else(|| std::io::ErrorKind::NotFound.into()),

@@ -52,7 +52,7 @@ pub(crate) struct DemoArguments {
 }
 
 pub(crate) fn demo(folder: Option<&Path>, arguments: &DemoArguments) -> Result<ExitCode, Failure> {
-    if let Some(exemplar) = arguments.what.as_deref().and_then(exemplars::exemplar) {
+    if let Some(exemplar) = arguments.what.as_deref().and_then(tulpar::exemplars::exemplar) {
         return exemplars::demonstrate(folder, exemplar, arguments);
     }
     let exemplars_only = arguments.into.is_some() || arguments.data.is_some() || arguments.scale.is_some();

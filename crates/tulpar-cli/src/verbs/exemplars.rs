@@ -1,95 +1,15 @@
-//! `tulpar demo galaxy` and its like: an exemplar workflow with its own program and data. It knows how the data of each is
-//! laid out, its parameters at full scale, and which numbers of its result are worth a line; what their programs compute,
-//! it does not know.
+//! `tulpar demo galaxy` and its like: an exemplar workflow with its own program and data.
 
 use super::demo::DemoArguments;
 use super::drive;
 use crate::failure::Exit;
 use crate::print;
 use crate::terminal::Terminal;
-use serde_json::Value;
-use std::collections::BTreeMap;
 use std::io::IsTerminal;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Command, ExitCode, Stdio};
-use tulpar::replay::{self, Replayed, Standing};
-use tulpar::run_report;
-use tulpar::{Begun, Failure, LaunchChoice, ResumeRequest, RunRequest, Silent, WorkflowChoice};
-use tulpar_core::ids::SetId;
-use tulpar_core::workflow::Value as Given;
-use tulpar_report::{Document, Rates};
-
-/// What the verb knows of an exemplar.
-pub(crate) struct Exemplar {
-    name: &'static str,
-    /// What a real data set must have, in its published layout. Folders end in a slash.
-    layout: &'static [&'static str],
-    /// Parameters of the workflow at full scale: epochs and trials as published, and learning rates around which networks of
-    /// that size learn; the study names none.
-    full: &'static [(&'static str, &'static str)],
-    /// Numbers of `results/metrics.json` that are worth a line, with what they are.
-    figures: &'static [(&'static str, &'static str)],
-}
-
-const EXEMPLARS: &[Exemplar] = &[
-    Exemplar {
-        name: "galaxy",
-        layout: &["training_solutions_rev1.csv", "images_training_rev1/"],
-        full: &[("epochs", "5"), ("trial_epochs", "5"), ("trials", "2"), ("lr", "0.0001")],
-        figures: &[("accuracy", "accuracy"), ("held_out", "galaxies held out")],
-    },
-    Exemplar {
-        name: "lung",
-        layout: &["CXR_png/", "masks/"],
-        full: &[("epochs", "25"), ("trial_epochs", "25"), ("trials", "10"), ("lr", "0.001")],
-        figures: &[("dice", "Dice"), ("iou", "IoU"), ("held_out", "X-rays held out")],
-    },
-    Exemplar {
-        name: "crisis",
-        layout: &[
-            "crisismmd_datasplit_all/task_informative_text_img_train.tsv",
-            "crisismmd_datasplit_all/task_informative_text_img_dev.tsv",
-            "crisismmd_datasplit_all/task_informative_text_img_test.tsv",
-            "data_image/",
-            "glove.twitter.27B.200d.txt",
-        ],
-        full: &[
-            ("text_epochs", "10"),
-            ("text_trial_epochs", "10"),
-            ("image_epochs", "5"),
-            ("image_trial_epochs", "5"),
-            ("trials", "2"),
-            ("text_lr", "0.001"),
-            ("image_lr", "0.001"),
-        ],
-        figures: &[
-            ("text_accuracy", "accuracy by the text"),
-            ("image_accuracy", "by the picture"),
-            ("fused_accuracy", "by both"),
-            ("held_out", "messages held out"),
-        ],
-    },
-    Exemplar {
-        name: "deepdrivemd",
-        layout: &["start.xyz"],
-        full: &[],
-        figures: &[
-            ("driven", "cells of the landscape seen by driven simulations"),
-            ("plain", "by plain ones"),
-            ("frames", "frames of each"),
-        ],
-    },
-];
-
-/// The exemplar of this name, if there is one.
-pub(crate) fn exemplar(name: &Path) -> Option<&'static Exemplar> {
-    EXEMPLARS.iter().find(|exemplar| Path::new(exemplar.name) == name)
-}
-
-const PROGRAM: &str = "bin/tulpar-exemplars";
-const WORKFLOW: &str = "workflow.yaml";
-/// A second form of the workflow, where an exemplar has one.
-const STREAMING: &str = "streaming.yaml";
+use tulpar::exemplars::{self, Exemplar, ExemplarRequest, WORKFLOW};
+use tulpar::{Begun, Failure, LaunchChoice};
 
 /// Builds the program, makes or links the data, and runs the workflow; or goes on with a run that was stopped.
 pub(crate) fn demonstrate(
@@ -97,265 +17,29 @@ pub(crate) fn demonstrate(
     exemplar: &Exemplar,
     arguments: &DemoArguments,
 ) -> Result<ExitCode, Failure> {
-    let start = folder.unwrap_or(Path::new("."));
-    let scale = arguments.scale.as_deref();
-    let name = match scale {
-        Some(scale) if scale != "small" => format!("tulpar-{}-{scale}", exemplar.name),
-        _ => format!("tulpar-{}", exemplar.name),
+    let request = ExemplarRequest {
+        folder: folder.map(Path::to_owned),
+        into: arguments.into.clone(),
+        data: arguments.data.clone(),
+        scale: arguments.scale.clone(),
+        gpu: arguments.gpu,
+        params: arguments.params.clone(),
+        exemplars: arguments.exemplars.clone(),
     };
-    let into = start.join(arguments.into.clone().unwrap_or(PathBuf::from(name)));
-    let package = match &arguments.exemplars {
-        Some(package) => package.clone(),
-        None => find_package(start)?,
-    };
-    let built = build(&package, arguments.gpu)?;
-    let mut changed = put(&built, &into.join(PROGRAM))?;
-    for name in [WORKFLOW, STREAMING] {
-        let (shipped, own) = (package.join(exemplar.name).join(name), into.join(name));
-        if shipped.exists() && !own.exists() {
-            let new = put(&shipped, &own)?;
-            changed |= new && name == WORKFLOW;
-        }
-    }
-    match &arguments.data {
-        Some(data) => link(data, &into, exemplar)?,
-        None => generate(&into, exemplar, scale)?,
-    }
-    let wanted = parameters(exemplar, arguments);
-    let stopped = unfinished(&into).filter(|_| !changed);
-    let others = stopped.as_ref().map(|stopped| different(stopped, &wanted)).unwrap_or_default();
-    let begun = match stopped {
-        Some(stopped) if others.is_empty() => {
-            let name = &stopped.folder.name;
-            print::note(&format!("{name} was stopped: it goes on."));
-            let request = ResumeRequest { folder: Some(into.clone()), run: Some(name.clone()), as_planned: false };
-            tulpar::resume(&request, &Terminal)?
-        }
-        stopped => {
-            if let Some(stopped) = stopped {
-                print::note(&format!(
-                    "{} was stopped, but not with {}: a new run begins, and reuses what did not change.",
-                    stopped.folder.name,
-                    others.join(" ")
-                ));
-            }
-            let workflow = WorkflowChoice { params: wanted.into_iter().collect(), ..WorkflowChoice::default() };
-            let request = RunRequest { folder: Some(into.clone()), workflow, ..RunRequest::default() };
-            tulpar::start(&request, &Terminal)?
-        }
-    };
+    let (begun, into) = exemplars::begin(exemplar, &request, &Terminal)?;
     let exit = drive::drive(&begun.project, &begun.run, &LaunchChoice::default(), false)?;
     if exit == Exit::Done {
-        show(&begun, &into, exemplar)?;
+        show(&begun, &into, exemplar);
     }
     Ok(exit.into())
 }
 
-/// What the user says counts more than what was published.
-fn parameters(exemplar: &Exemplar, arguments: &DemoArguments) -> BTreeMap<String, String> {
-    let mut params = BTreeMap::new();
-    if let Some(scale) = &arguments.scale {
-        params.insert("scale".to_owned(), scale.clone());
-        if scale == "full" {
-            params.extend(exemplar.full.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())));
-        }
-    }
-    if arguments.gpu {
-        params.extend([("device", "gpu"), ("cards", "1")].map(|(name, value)| (name.to_owned(), value.to_owned())));
-    }
-    params.extend(arguments.params.iter().cloned());
-    params
-}
-
-/// The package `exemplars` in a folder above, or above this program.
-fn find_package(start: &Path) -> Result<PathBuf, Failure> {
-    let places = [start.canonicalize(), std::env::current_exe()];
-    let found = places.iter().flatten().flat_map(|place| place.ancestors()).map(|place| place.join("exemplars"));
-    found.into_iter().find(|package| package.join("Cargo.toml").is_file()).ok_or_else(|| {
-        Failure::usage_with(
-            "the programs of the exemplars are not here",
-            "clone the repository of Tulpar and start the demo inside it, or say where they are: --exemplars DIR",
-        )
-    })
-}
-
-/// Lets cargo build the program, which takes minutes the first time, and gives its path.
-fn build(package: &Path, gpu: bool) -> Result<PathBuf, Failure> {
-    print::note("Building the program of the exemplars: minutes the first time, then a second.");
-    let mut cargo = Command::new(std::env::var_os("CARGO").unwrap_or("cargo".into()));
-    cargo.args(["build", "--release", "--bin", "tulpar-exemplars", "--message-format", "json-render-diagnostics"]);
-    #[cfg(target_arch = "x86_64")]
-    if std::arch::is_x86_feature_detected!("avx512f") {
-        cargo.args(["--features", "x86-v4"]);
-    }
-    if gpu {
-        cargo.args(["--features", "wgpu"]);
-    }
-    cargo.arg("--manifest-path").arg(package.join("Cargo.toml")).stdin(Stdio::null()).stderr(Stdio::inherit());
-    let said = cargo.output().map_err(|error| {
-        Failure::usage_with(
-            format!("cargo cannot be started: {error}"),
-            "install Rust: its program is built from source",
-        )
-    })?;
-    let messages = String::from_utf8_lossy(&said.stdout);
-    let built = messages.lines().rev().find_map(|line| {
-        let message: Value = serde_json::from_str(line).ok()?;
-        Some(PathBuf::from(message.get("executable")?.as_str()?))
-    });
-    match built {
-        Some(built) if said.status.success() => Ok(built),
-        _ => Err(Failure::Site {
-            message: "the program of the exemplars was not built".into(),
-            hint: Some("cargo says why above".into()),
-        }),
-    }
-}
-
-/// Copies a file where there is none, or another; says whether it did.
-fn put(from: &Path, to: &Path) -> Result<bool, Failure> {
-    let new = std::fs::read(from).map_err(|source| Failure::Read { path: from.to_owned(), source })?;
-    if std::fs::read(to).is_ok_and(|old| old == new) {
-        return Ok(false);
-    }
-    let failed = |source| Failure::Write { path: to.to_owned(), source };
-    if let Some(parent) = to.parent() {
-        std::fs::create_dir_all(parent).map_err(failed)?;
-    }
-    // A program that runs cannot be overwritten, but it can be replaced.
-    let beside = to.with_extension("new");
-    std::fs::copy(from, &beside).map_err(failed)?;
-    std::fs::rename(&beside, to).map_err(failed)?;
-    Ok(true)
-}
-
-/// The real data set stays where it is.
-fn link(data: &Path, into: &Path, exemplar: &Exemplar) -> Result<(), Failure> {
-    let data = data.canonicalize().map_err(|source| Failure::Read { path: data.to_owned(), source })?;
-    if let Some(missing) = missing(&data, exemplar) {
-        let expected = if missing.ends_with('/') { "a folder" } else { "a file" };
-        let hint = match below(&data).into_iter().find(|below| self::missing(below, exemplar).is_none()) {
-            Some(below) => format!("it is in {}: give that folder", below.display()),
-            None => format!(
-                "the published layout is {}; exemplars/{}/README.md says more",
-                exemplar.layout.join(", "),
-                exemplar.name
-            ),
-        };
-        return Err(Failure::usage_with(
-            format!("{} is not there: {expected} was expected", data.join(missing).display()),
-            hint,
-        ));
-    }
-    let place = into.join("data");
-    match std::fs::read_link(&place) {
-        Ok(there) if there == data => Ok(()),
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
-            std::os::unix::fs::symlink(&data, &place).map_err(|source| Failure::Write { path: place, source })
-        }
-        _ => Err(Failure::usage_with(
-            format!("{} holds other data", place.display()),
-            format!("give the demo a folder of its own: tulpar demo {} FOLDER --data …", exemplar.name),
-        )),
-    }
-}
-
-/// The first entry of the published layout that a folder does not have.
-fn missing(data: &Path, exemplar: &Exemplar) -> Option<&'static str> {
-    let there = |entry: &str| match entry.ends_with('/') {
-        true => data.join(entry).is_dir(),
-        false => data.join(entry).is_file(),
-    };
-    exemplar.layout.iter().copied().find(|entry| !there(entry))
-}
-
-/// Archives are often unpacked one or two folders deeper than one thinks.
-fn below(data: &Path) -> Vec<PathBuf> {
-    let inside = |folder: &Path| -> Vec<PathBuf> {
-        let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
-        let mut folders: Vec<PathBuf> = entries.map(|entry| entry.path()).filter(|path| path.is_dir()).collect();
-        folders.sort_unstable();
-        folders
-    };
-    let near = inside(data);
-    let far: Vec<PathBuf> = near.iter().flat_map(|folder| inside(folder)).collect();
-    near.into_iter().chain(far).collect()
-}
-
-/// Makes the synthetic data set, once. It is finished when its last line is there.
-fn generate(into: &Path, exemplar: &Exemplar, scale: Option<&str>) -> Result<(), Failure> {
-    let (data, mark) = (into.join("data"), into.join("data/generated.txt"));
-    if mark.exists() || data.is_symlink() {
-        return Ok(());
-    }
-    print::note("Making a synthetic data set.");
-    let program =
-        into.join(PROGRAM).canonicalize().map_err(|source| Failure::Read { path: into.join(PROGRAM), source })?;
-    let mut command = Command::new(program);
-    command.args([exemplar.name, "generate", "--out"]).arg(&data);
-    if let Some(scale) = scale {
-        command.args(["--scale", scale]);
-    }
-    let ended = command.status().map_err(Failure::Launch)?;
-    if !ended.success() {
-        return Err(Failure::Site { message: format!("no data set was made: {ended}"), hint: None });
-    }
-    let words = format!("made by tulpar-exemplars {} generate\n", exemplar.name);
-    std::fs::write(&mark, words).map_err(|source| Failure::Write { path: mark, source })
-}
-
-/// The latest run, if it is one of the demo's workflow that was stopped before its end.
-fn unfinished(into: &Path) -> Option<Replayed> {
-    let project = replay::project(Some(into)).ok()?;
-    let replayed = replay::open(&Terminal, &project, None).ok()?;
-    let stopped = matches!(replayed.standing(), Standing::Stopped | Standing::Interrupted);
-    (stopped && Path::new(&replayed.workflow_file).ends_with(WORKFLOW)).then_some(replayed)
-}
-
-/// The wanted parameters that a run was not started with.
-fn different(stopped: &Replayed, wanted: &BTreeMap<String, String>) -> Vec<String> {
-    let params = &stopped.engine.graph().plan().workflow.params;
-    let same = |name: &str, text: &str| {
-        params.get(name).is_some_and(|had| {
-            let number = Given::from_text(text).number();
-            had.to_string() == text || number.is_some() && had.number() == number
-        })
-    };
-    let others = wanted.iter().filter(|(name, text)| !same(name, text));
-    others.map(|(name, text)| format!("{name}={text}")).collect()
-}
-
-/// Whether the last run did more than take what earlier ones had made.
-fn ran_something(into: &Path) -> bool {
-    let last = replay::project(Some(into)).and_then(|project| replay::open(&Terminal, &project, None));
-    last.is_ok_and(|last| {
-        let sets = 0..last.engine.graph().plan().workflow.tasks.len();
-        let reused: u32 = sets.map(|set| last.engine.set_reused(SetId::from(set))).sum();
-        reused < last.engine.counts().total()
-    })
-}
-
-fn show(begun: &Begun, into: &Path, exemplar: &Exemplar) -> Result<(), Failure> {
-    let metrics = std::fs::read(into.join("results/metrics.json")).unwrap_or_default();
-    let metrics: Value = serde_json::from_slice(&metrics).unwrap_or_default();
-    let figures = exemplar.figures.iter().filter_map(|(key, what)| Some((metrics.get(key)?, what)));
-    let figures: Vec<String> = figures
-        .map(|(value, what)| match value.as_f64() {
-            Some(number) if !value.is_u64() => format!("{what} {number:.4}"),
-            _ => format!("{value} {what}"),
-        })
-        .collect();
+fn show(begun: &Begun, into: &Path, exemplar: &Exemplar) {
+    let (account, figures) = exemplars::account(exemplar, begun, into);
     if !figures.is_empty() {
         print::note(&format!("{}.", figures.join(", ")));
     }
     let page = into.join("results/report.html");
-    let account = into.join("run.html");
-    // The account of a run that only reused others would say nothing, in the place of one that says where the time went.
-    if ran_something(into) || !account.exists() {
-        let (report, _) = run_report::of_run(&begun.project, begun.run.clone(), &Rates::default(), false, &Silent)?;
-        let page = tulpar_report::page(&Document::new(vec![report], &[]));
-        std::fs::write(&account, page).map_err(|source| Failure::Write { path: account.clone(), source })?;
-    }
     print::note(&format!(
         "\nWhat to look at next:\n\
          \x20 {}    the result\n\
@@ -373,5 +57,4 @@ fn show(begun: &Begun, into: &Path, exemplar: &Exemplar) -> Result<(), Failure> 
         // The page is named above: nothing is lost where it does not open.
         let _ = Command::new(opener).arg(&page).stdout(Stdio::null()).stderr(Stdio::null()).spawn();
     }
-    Ok(())
 }

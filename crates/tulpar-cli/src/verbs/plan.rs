@@ -1,20 +1,27 @@
 //! `tulpar plan`: the executable workflow, why it is so, how it looks, and what other ways would cost.
 
 mod compared;
-mod source;
 mod view;
 
 use crate::arguments::PlanArguments;
 use crate::failure::Exit;
 use crate::print;
+use crate::terminal::Terminal;
 use std::path::Path;
 use std::process::ExitCode;
 use tulpar::Failure;
+use tulpar::plan_source::{self, PlanRequest};
 use tulpar_core::planner::estimate::estimate_with;
 use tulpar_core::planner::{self, PlanError, compare, draw};
 
 pub(crate) fn plan(folder: Option<&Path>, arguments: &PlanArguments) -> Result<ExitCode, Failure> {
-    let source = source::source(folder, arguments)?;
+    let request = PlanRequest {
+        folder: folder.map(Path::to_owned),
+        workflow: arguments.workflow.choice(),
+        planning: arguments.planning.choice(),
+        published: arguments.published.clone(),
+    };
+    let source = plan_source::source(&request, &Terminal)?;
     let (graph, catalogue, options) = (&source.graph, &source.catalogue, &source.options);
     if arguments.compare {
         let comparison = compare::compare(graph, catalogue, options, &source.costs).map_err(refused)?;

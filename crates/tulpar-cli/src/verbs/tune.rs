@@ -24,7 +24,7 @@ pub(crate) fn tune(folder: Option<&Path>, arguments: TuneArguments) -> Result<Ex
     let of_command = !arguments.command.words.is_empty();
     let mut prepared = if of_command {
         let here = folder.unwrap_or(Path::new("."));
-        let text = arguments.text(here)?;
+        let text = arguments.search().text(here)?;
         prepare_text(folder, &choice, here.join(&arguments.command.name), text, &BTreeMap::new(), &Terminal)?
     } else {
         prepare(folder, &choice, &Terminal)?

@@ -10,7 +10,7 @@ use tulpar_core::planner::published::{JobFigures, ScenarioName, Study};
 use tulpar_report::{Aside, Document, Figure, JOB_FIGURES, Scenario as Measured, Spread, WORKFLOW_FIGURES};
 
 /// How far measured times of the same work may lie from each other and still be called equal.
-pub const MEASURED_EQUAL: f64 = 0.1;
+const MEASURED_EQUAL: f64 = 0.1;
 
 /// What the study printed, beside what was measured here; and whether its findings hold here too. What concerns NFS is left
 /// open unless the shared folder is behind a network.
@@ -71,11 +71,11 @@ pub fn beside_the_study(document: &Document, behind_network: bool) -> Aside {
     Aside { title: "Beside the published study".to_owned(), header: header.map(str::to_owned).to_vec(), rows, lines }
 }
 
-pub const LOCAL_DISK: &str = "\
+const LOCAL_DISK: &str = "\
 The shared folder of `nfs` is not on a network file system, so its times say nothing about NFS, and what the study found about it \
 is left open.";
 
-pub fn name_of(scenario: &Measured) -> Option<ScenarioName> {
+fn name_of(scenario: &Measured) -> Option<ScenarioName> {
     ScenarioName::ALL.into_iter().find(|name| name.name() == scenario.name)
 }
 
@@ -142,7 +142,7 @@ pub fn heading(figure: &Figure) -> String {
 }
 
 /// A figure of all task sets that one row of the study stands for: shares in the mean, peaks of the largest, else their sum.
-pub fn together_of(scenario: &Measured, known: &JobFigures, place: usize) -> Option<f64> {
+fn together_of(scenario: &Measured, known: &JobFigures, place: usize) -> Option<f64> {
     let sets = scenario.job_level.iter().filter(|(set, _)| known.sets.contains(&set.as_str()));
     let values: Vec<f64> = sets.filter_map(|(_, spreads)| Some(spreads[place]?.mean)).collect();
     if values.is_empty() {

@@ -23,7 +23,7 @@ use tulpar_report::{Aside, Overview, SideBySide};
 
 /// The machines of the study for `tulpar simulate`. Jobs on files alone run on the submit host, as many at once as Pegasus
 /// lets DAGMan start.
-pub const SITES: &str = "\
+const SITES: &str = "\
 # Three workers of 24 CPUs, two of them with a GPU, and the submit host with its limits on jobs that only move files.
 sites:
   study:
@@ -33,11 +33,11 @@ sites:
       - {name: submit, nodes: 1, cpus: 1000, memory: 64 GB, resources: {stage_in: 10, stage_out: 10, cleanup: 4, register: 1, directory: 1000}}
 ";
 
-pub fn unplanned(error: impl std::fmt::Display) -> Failure {
+fn unplanned(error: impl std::fmt::Display) -> Failure {
     Failure::Bug(format!("the study cannot be planned: {error}"))
 }
 
-pub fn base() -> Options {
+fn base() -> Options {
     Options { sites: testbed_sites(), ..Options::default() }
 }
 
@@ -79,7 +79,7 @@ pub fn driven(into: &Path, messages: &dyn Messages) -> Result<Driven, Failure> {
 }
 
 /// Every job of a plan as a task.
-pub fn jobs_text(workflow: &str, about: &str, jobs: &[TimedJob]) -> String {
+fn jobs_text(workflow: &str, about: &str, jobs: &[TimedJob]) -> String {
     let name = |job: &TimedJob| {
         let plain = |letter: char| letter.is_ascii_alphanumeric() || matches!(letter, '_' | '-');
         job.name.chars().map(|letter| if plain(letter) { letter } else { '-' }).collect::<String>()
@@ -161,7 +161,7 @@ impl<'a> Simulated<'a> {
 }
 
 /// Than the baseline, in per cent.
-pub fn longer(row: &Row, comparison: &Comparison) -> f64 {
+fn longer(row: &Row, comparison: &Comparison) -> f64 {
     let baseline = comparison.rows.iter().find(|row| row.scenario == ScenarioName::Baseline);
     baseline.map_or(0.0, |baseline| 100.0 * (row.makespan / baseline.makespan - 1.0))
 }
@@ -178,12 +178,12 @@ pub fn asides(compared: &[(Study, Comparison)], simulated: &[Simulated<'_>]) -> 
     Ok(asides)
 }
 
-pub fn texts<const N: usize>(words: [&str; N]) -> Vec<String> {
+fn texts<const N: usize>(words: [&str; N]) -> Vec<String> {
     words.map(str::to_owned).to_vec()
 }
 
 /// The scenarios of one workflow.
-pub fn table(simulated: &Simulated<'_>) -> Aside {
+fn table(simulated: &Simulated<'_>) -> Aside {
     let header = texts([
         "scenario",
         "jobs (study)",
@@ -223,7 +223,7 @@ pub fn table(simulated: &Simulated<'_>) -> Aside {
 }
 
 /// What the study found, and whether it came out.
-pub fn found(compared: &[(Study, Comparison)], simulated: &[Simulated<'_>]) -> Aside {
+fn found(compared: &[(Study, Comparison)], simulated: &[Simulated<'_>]) -> Aside {
     let found = findings(&seen(compared), SIMULATED_EQUAL);
     let mut lines: Vec<String> = found.iter().map(Finding::words).map(|words| format!("  {words}")).collect();
     let rows = || simulated.iter().flat_map(|one| &one.rows);
@@ -234,7 +234,7 @@ pub fn found(compared: &[(Study, Comparison)], simulated: &[Simulated<'_>]) -> A
 }
 
 /// The one place where the study says in seconds by how much staging falls.
-pub fn crisis_staging(compared: &[(Study, Comparison)]) -> Option<String> {
+fn crisis_staging(compared: &[(Study, Comparison)]) -> Option<String> {
     let (_, comparison) = compared.iter().find(|(study, _)| *study == Study::Crisis)?;
     let of = |name| comparison.rows.iter().find(|row| row.scenario == name).map(|row| row.stage_in);
     let (baseline, installed, clustering) =
@@ -248,9 +248,9 @@ pub fn crisis_staging(compared: &[(Study, Comparison)]) -> Option<String> {
 }
 
 /// Two simulated times are equal or they are not.
-pub const SIMULATED_EQUAL: f64 = 1e-6;
+const SIMULATED_EQUAL: f64 = 1e-6;
 
-pub fn seen(compared: &[(Study, Comparison)]) -> Vec<Told> {
+fn seen(compared: &[(Study, Comparison)]) -> Vec<Told> {
     let seen = |row: &Row| Seen {
         makespan: Time::exact(row.makespan),
         compute: Time::exact(row.compute),
@@ -264,7 +264,7 @@ pub fn seen(compared: &[(Study, Comparison)]) -> Vec<Told> {
 }
 
 /// Why simulated figures differ from the published ones.
-pub const WHY: &str = "\
+const WHY: &str = "\
 `tulpar plan --published NAME --compare` accounts for every file. What moves files here does what the
 study's programs do by default: a new connection and a request for each file that is fetched (pegasus-transfer starts wget or
 curl for each), two answers for each that scp sends, and at most 3 MiB under way on a connection, which 31 ms away is 101 MB/s
@@ -279,7 +279,7 @@ work of the GPU.";
 pub type Change = fn(&mut Costs);
 
 /// What nobody knows of the study's machines, and what it may have been there.
-pub const UNKNOWN: [(&str, Change); 4] = [
+const UNKNOWN: [(&str, Change); 4] = [
     ("every job waits 20 s for HTCondor", |costs| costs.job += 20.0),
     ("every job waits 40 s until its container has started", |costs| costs.job += 40.0),
     ("a connection carries 50 MB/s, not 101", |costs| {
@@ -295,7 +295,7 @@ pub const UNKNOWN: [(&str, Change); 4] = [
 ];
 
 /// What the figures that the study printed would be here if what nobody knows were otherwise.
-pub fn vary(simulated: &[(Study, Comparison)]) -> Result<Aside, Failure> {
+fn vary(simulated: &[(Study, Comparison)]) -> Result<Aside, Failure> {
     let mut rows = Vec::new();
     let mut add = |name: &str, compared: &[(Study, Comparison)]| {
         let cells = printed(compared).map(|(_, row, comparison)| signed_percent(longer(row, comparison), 1));
@@ -319,7 +319,7 @@ pub fn vary(simulated: &[(Study, Comparison)]) -> Result<Aside, Failure> {
 }
 
 /// The rows whose length against the baseline the study printed.
-pub fn printed(compared: &[(Study, Comparison)]) -> impl Iterator<Item = (Study, &Row, &Comparison)> {
+fn printed(compared: &[(Study, Comparison)]) -> impl Iterator<Item = (Study, &Row, &Comparison)> {
     let all = compared
         .iter()
         .flat_map(|(study, comparison)| comparison.rows.iter().map(move |row| (*study, row, comparison)));
@@ -327,7 +327,7 @@ pub fn printed(compared: &[(Study, Comparison)]) -> impl Iterator<Item = (Study,
 }
 
 /// The workflow level of the baseline: the shape, and in brackets the study.
-pub fn workflow_level(simulated: &[Simulated<'_>]) -> Aside {
+fn workflow_level(simulated: &[Simulated<'_>]) -> Aside {
     let header =
         ["figure".to_owned()].into_iter().chain(simulated.iter().map(|one| format!("{} (study)", one.workflow)));
     type Pair = fn(&Simulated<'_>) -> (Option<f64>, f64);
@@ -360,29 +360,29 @@ pub fn workflow_level(simulated: &[Simulated<'_>]) -> Aside {
 }
 
 /// What the numbers of the shapes are.
-pub const LEVELS: &str = "\
+const LEVELS: &str = "\
 Here: what the generated workflows say of themselves. Read and written are the files that tasks take and leave, each once a task,
 and what the study saw tasks write besides; in the study every epoch read its files again. Hours are of the CPUs and GPUs that tasks
 ask for while they compute; what the study counted it does not say. Memory and use are measured, not simulated.";
 
-pub fn baseline<'a>(one: &Simulated<'a>) -> Option<&'a Row> {
+fn baseline<'a>(one: &Simulated<'a>) -> Option<&'a Row> {
     one.rows.iter().map(|row| row.row).find(|row| row.scenario == ScenarioName::Baseline)
 }
 
-pub fn published(one: &Simulated<'_>) -> WorkflowFigures {
+fn published(one: &Simulated<'_>) -> WorkflowFigures {
     one.characterisation.published_workflow_level
 }
 
-pub fn shape<'a>(one: &'a Simulated<'_>) -> &'a Shaped {
+fn shape<'a>(one: &'a Simulated<'_>) -> &'a Shaped {
     &one.characterisation.shape
 }
 
-pub fn summed(one: &Simulated<'_>, of: fn(&ShapedJobs) -> f64) -> f64 {
+fn summed(one: &Simulated<'_>, of: fn(&ShapedJobs) -> f64) -> f64 {
     shape(one).jobs.iter().map(of).sum()
 }
 
 /// The job level of the baseline, likewise.
-pub fn job_level(simulated: &[Simulated<'_>]) -> Aside {
+fn job_level(simulated: &[Simulated<'_>]) -> Aside {
     let mut rows = Vec::new();
     for one in simulated {
         for (known, jobs) in one.study.job_level().iter().zip(&shape(one).jobs) {
@@ -441,7 +441,7 @@ pub fn told(simulated: &[Simulated<'_>], asides: Vec<Aside>) -> Overview {
     }
 }
 
-pub const DRAWN: &str = "\
+const DRAWN: &str = "\
 The study draws these three figures and prints no seconds of them, only by how much makespans differ; what it prints stands in \
 brackets in the tables. `auto` is Tulpar's own choice of clusters, which the study does not have.";
 

@@ -1,7 +1,8 @@
 //! The scenarios side by side, for people.
 
-use super::view::{bytes, seconds, thousands};
+use super::view::{bytes, seconds};
 use crate::print;
+use tulpar::plan_source::thousands;
 use tulpar_core::planner::compare::{Comparison, Quantity, Row};
 use tulpar_core::planner::published::Figures;
 

@@ -1,10 +1,10 @@
 //! The executable workflow as tables and as JSON.
 
-use super::source::Source;
 use crate::print;
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::time::Duration;
+use tulpar::plan_source::{Source, thousands};
 use tulpar::planning;
 use tulpar::view::duration;
 use tulpar_core::catalogue::{Catalogue, DataConfiguration, LOCAL};
@@ -346,16 +346,4 @@ pub(super) fn bytes(bytes: u64) -> String {
 
 pub(super) fn seconds(seconds: f64) -> String {
     duration(Duration::from_secs_f64(seconds.clamp(0.0, 1e12)))
-}
-
-pub(super) fn thousands(number: u64) -> String {
-    let digits = number.to_string();
-    let mut text = String::new();
-    for (position, digit) in digits.char_indices() {
-        if position > 0 && (digits.len() - position).is_multiple_of(3) {
-            text.push(',');
-        }
-        text.push(digit);
-    }
-    text
 }

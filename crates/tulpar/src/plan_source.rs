@@ -1,16 +1,13 @@
 //! What is to be planned: the workflow as the planner sees it, what is known of the world, what was asked for.
 
-use super::view::thousands;
-use crate::arguments::PlanArguments;
-use crate::findings;
-use crate::print;
-use crate::terminal::Terminal;
+use crate::Failure;
+use crate::choices::{PlanningChoice, WorkflowChoice};
+use crate::findings::{self, Text};
+use crate::messages::Messages;
+use crate::prepare::{self, Surveyed};
+use crate::{earlier, planning, settings};
 use std::path::Path;
 use std::sync::Arc;
-use tulpar::Failure;
-use tulpar::findings::Text;
-use tulpar::prepare::{self, Surveyed};
-use tulpar::{earlier, settings};
 use tulpar_core::catalogue::Catalogue;
 use tulpar_core::diagnostic::{Diagnostic, MORE, Severity};
 use tulpar_core::plan::Graph;
@@ -19,20 +16,33 @@ use tulpar_core::planner::published::{self, Study};
 use tulpar_core::planner::{self, Abstract, Decision, Known, Options};
 use tulpar_formats::wfformat;
 
-pub(super) struct Source {
-    pub(super) graph: Abstract,
-    pub(super) catalogue: Catalogue,
-    pub(super) options: Options,
-    pub(super) costs: Costs,
+/// What is planned, and how.
+#[derive(Clone, Debug, Default)]
+pub struct PlanRequest {
+    /// The folder from which paths are meant; none is the current one.
+    pub folder: Option<std::path::PathBuf>,
+    pub workflow: WorkflowChoice,
+    pub planning: PlanningChoice,
+    /// Instead of a file, a workflow generated at the shape of a published study.
+    pub published: Option<String>,
+}
+
+/// The workflow as the planner sees it, and the world that it is planned for.
+pub struct Source {
+    pub graph: Abstract,
+    pub catalogue: Catalogue,
+    pub options: Options,
+    pub costs: Costs,
     /// What was assumed about the workflow before it was planned.
-    pub(super) assumed: Vec<Decision>,
-    pub(super) remarks: Vec<String>,
+    pub assumed: Vec<Decision>,
+    pub remarks: Vec<String>,
 }
 
 /// Findings that matter only when the workflow runs: a plan needs neither the variables nor the files.
 const ONLY_TO_RUN: [&str; 1] = ["P001"];
 
-pub(super) fn source(folder: Option<&Path>, arguments: &PlanArguments) -> Result<Source, Failure> {
+pub fn source(arguments: &PlanRequest, messages: &dyn Messages) -> Result<Source, Failure> {
+    let folder = arguments.folder.as_deref();
     let named = arguments.workflow.site.as_deref().unwrap_or("");
     let sites: Vec<String> =
         named.split(',').map(str::trim).filter(|site| !site.is_empty()).map(str::to_owned).collect();
@@ -42,39 +52,50 @@ pub(super) fn source(folder: Option<&Path>, arguments: &PlanArguments) -> Result
         return Ok(Source {
             graph: study.workflow(),
             catalogue: published::testbed(),
-            options: arguments.planning.choice().options(usual, &sites),
+            options: arguments.planning.options(usual, &sites),
             costs: published::costs(),
             assumed: Vec::new(),
             remarks: vec!["generated at the shape of the published study, for its machines".to_owned()],
         });
     }
-    let file = settings::workflow_file(folder, &arguments.workflow.choice())?;
+    let file = settings::workflow_file(folder, &arguments.workflow)?;
     let text = settings::read(&file)?;
     if wfformat::is_wfformat(&text) {
-        return recorded(&file, &text, arguments, &sites);
+        return recorded(&file, &text, arguments, &sites, messages);
     }
-    let surveyed = prepare::survey(folder, &arguments.workflow.choice(), sites.first().map(String::as_str), &Terminal)?;
-    from_survey(surveyed, arguments, &sites)
+    let surveyed = prepare::survey(folder, &arguments.workflow, sites.first().map(String::as_str), messages)?;
+    from_survey(surveyed, arguments, &sites, messages)
 }
 
 /// A workflow that was recorded elsewhere.
-fn recorded(file: &Path, text: &str, arguments: &PlanArguments, sites: &[String]) -> Result<Source, Failure> {
+fn recorded(
+    file: &Path,
+    text: &str,
+    arguments: &PlanRequest,
+    sites: &[String],
+    messages: &dyn Messages,
+) -> Result<Source, Failure> {
     let project = prepare::project_of(file)?;
     let (instance, found) = wfformat::read(text);
-    findings::show(&Text { name: file.display().to_string(), text }, &found);
-    let instance = instance.filter(|_| !tulpar::findings::any_error(&found)).ok_or(Failure::Findings)?;
+    messages.findings(&Text { name: file.display().to_string(), text }, &found);
+    let instance = instance.filter(|_| !findings::any_error(&found)).ok_or(Failure::Findings)?;
     let graph = wfformat::from_wfformat(&instance).map_err(|circle| Failure::usage(circle.to_string()))?;
     Ok(Source {
         graph,
-        catalogue: settings::catalogue(&arguments.workflow.catalogue.choice(), project.root(), &Terminal)?,
-        options: arguments.planning.choice().options(Options::default(), sites),
+        catalogue: settings::catalogue(&arguments.workflow.catalogue, project.root(), messages)?,
+        options: arguments.planning.options(Options::default(), sites),
         costs: Costs::default(),
         assumed: Vec::new(),
         remarks: Vec::new(),
     })
 }
 
-fn from_survey(surveyed: Surveyed, arguments: &PlanArguments, sites: &[String]) -> Result<Source, Failure> {
+fn from_survey(
+    surveyed: Surveyed,
+    arguments: &PlanRequest,
+    sites: &[String],
+    messages: &dyn Messages,
+) -> Result<Source, Failure> {
     let Surveyed { project, file, text, plan, findings, mut catalogue, pegasus, unseen } = surveyed;
     let is_later = |code: &str| ONLY_TO_RUN.contains(&code);
     let is_error = |finding: &&Diagnostic| finding.severity == Severity::Error;
@@ -82,26 +103,26 @@ fn from_survey(surveyed: Surveyed, arguments: &PlanArguments, sites: &[String]) 
     let alike = findings.iter().filter(is_error).all(|finding| finding.code == MORE || is_later(finding.code));
     let (later, now): (Vec<_>, Vec<_>) =
         findings.into_iter().partition(|finding| is_later(finding.code) || (alike && finding.code == MORE));
-    findings::show(&Text { name: file.display().to_string(), text: &text }, &now);
-    let mut plan = plan.filter(|_| !tulpar::findings::any_error(&now)).ok_or(Failure::Findings)?;
+    messages.findings(&Text { name: file.display().to_string(), text: &text }, &now);
+    let mut plan = plan.filter(|_| !findings::any_error(&now)).ok_or(Failure::Findings)?;
     let mut remarks = Vec::new();
     let errors = later.iter().filter(is_error).count();
     if errors > 0 {
-        print::warning(&format!(
+        messages.warning(&format!(
             "{}{} must be put right before it can run; `tulpar check` says which",
             if later.iter().any(|finding| finding.code == MORE) { "more than " } else { "" },
-            tulpar::view::count(errors, "thing")
+            crate::view::count(errors, "thing")
         ));
     }
     let mut usual = Options::default();
     if let Some((planning, execution_site)) = &pegasus {
-        usual = tulpar::planning::from_pegasus(planning, execution_site);
+        usual = planning::from_pegasus(planning, execution_site);
         if catalogue.sites.iter().any(|site| usual.sites.contains(&site.name) && site.data.is_some()) {
             // What a site says of itself wins over the properties.
             usual.data = None;
         }
     }
-    let options = arguments.planning.choice().options(usual, sites);
+    let options = arguments.planning.options(usual, sites);
     for site in &options.sites {
         if catalogue.site(site).is_some_and(|site| site.nodes.is_empty()) {
             remarks.push(format!(
@@ -124,4 +145,16 @@ fn from_survey(surveyed: Surveyed, arguments: &PlanArguments, sites: &[String]) 
     }
     catalogue.replicas = Vec::new();
     Ok(Source { graph, catalogue, options, costs: Costs::default(), assumed, remarks })
+}
+
+pub fn thousands(number: u64) -> String {
+    let digits = number.to_string();
+    let mut text = String::new();
+    for (position, digit) in digits.char_indices() {
+        if position > 0 && (digits.len() - position).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
 }
