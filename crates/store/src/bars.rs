@@ -3,9 +3,9 @@
 //! Of a long run they are kept in one piece, so that only what happened since has to be looked up.
 
 use crate::kept::Kept;
-use crate::page::{CHANGED, Placed, parsed};
 use crate::rows::signed;
 use crate::{Store, StoreError};
+use rusqlite::types::ValueRef;
 use rusqlite::{Row, params};
 use std::cmp::Ordering;
 use std::collections::HashMap;
@@ -232,6 +232,26 @@ impl Bars {
         let whole = known(&hosts) && known(&sets) && states.is_ascii();
         whole.then_some(Bars { seq: kept.seq, jobs, n, started, ended, nodes, hosts, sets, states, names })
     }
+}
+
+/// Jobs that an event after `?2` brought into another state, whether it names them or not.
+pub(crate) const CHANGED: &str = "SELECT job FROM transitions WHERE run = ?1 AND seq > ?2";
+
+/// Of a placement only what a bar shows.
+#[derive(Default, serde::Deserialize)]
+#[serde(default)]
+pub(crate) struct Placed {
+    pub(crate) nodes: Vec<PlacedNode>,
+}
+
+#[derive(Default, serde::Deserialize)]
+#[serde(default)]
+pub(crate) struct PlacedNode {
+    pub(crate) node: u32,
+}
+
+pub(crate) fn parsed<T: Default + serde::de::DeserializeOwned>(value: ValueRef<'_>) -> T {
+    value.as_str().ok().and_then(|text| serde_json::from_str(text).ok()).unwrap_or_default()
 }
 
 #[cfg(test)]

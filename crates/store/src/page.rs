@@ -3,10 +3,9 @@
 //! What has to be asked about every job is asked in one statement and given as columns, because a page refetches it
 //! while the run goes on.
 
-use crate::bars::Names;
+use crate::bars::{CHANGED, Names, Placed, parsed};
 use crate::blocks;
 use crate::{Store, StoreError};
-use rusqlite::types::ValueRef;
 use rusqlite::{Row, params};
 use serde::Serialize;
 use tulpar_core::ids::JobId;
@@ -198,9 +197,6 @@ impl Store {
     }
 }
 
-/// Jobs that an event after `?2` brought into another state, whether it names them or not.
-pub(crate) const CHANGED: &str = "SELECT job FROM transitions WHERE run = ?1 AND seq > ?2";
-
 fn signed(value: u64) -> i64 {
     crate::rows::signed(value)
 }
@@ -237,23 +233,6 @@ fn line_from(row: &Row<'_>) -> rusqlite::Result<JobLine> {
         write_bytes: unsigned(row, 21)?,
         stderr_tail: None,
     })
-}
-
-/// Of a placement only what a bar shows.
-#[derive(Default, serde::Deserialize)]
-#[serde(default)]
-pub(crate) struct Placed {
-    pub(crate) nodes: Vec<PlacedNode>,
-}
-
-#[derive(Default, serde::Deserialize)]
-#[serde(default)]
-pub(crate) struct PlacedNode {
-    pub(crate) node: u32,
-}
-
-pub(crate) fn parsed<T: Default + serde::de::DeserializeOwned>(value: ValueRef<'_>) -> T {
-    value.as_str().ok().and_then(|text| serde_json::from_str(text).ok()).unwrap_or_default()
 }
 
 #[cfg(test)]

@@ -1,99 +1,96 @@
 //! What made a result and what made its inputs, as a tree: for `lineage`.
 
 use crate::failure::Failure;
-use crate::print;
-use crate::progress::duration;
+use crate::messages::Messages;
 use crate::replay::{self, Replayed};
-use crate::view::{Moment, count};
+use crate::view::Moment;
 use serde::Serialize;
 use std::collections::{BTreeMap, HashMap, HashSet};
-use std::time::Duration;
 use tulpar_core::engine::Engine;
 use tulpar_core::ids::{AttemptId, Digest, JobId, SetId};
 use tulpar_core::job::{CommandLine, InputFile, InputFiles, JobSpec, Source};
 use tulpar_core::plan::Plan;
-use tulpar_core::units::Bytes;
 use tulpar_core::workflow::{AxisValues, FileSource, Finding, Task, Template, template};
 use tulpar_exec::folder::Project;
 use tulpar_store::{AttemptAnswer, Producer, Store, Wanted};
 
 /// How many levels of tasks above the result are told in full.
 #[derive(Clone, Copy)]
-pub(crate) struct Depth(pub(crate) u32);
+pub struct Depth(pub u32);
 
 /// A task that made something.
 #[derive(Serialize)]
-pub(crate) struct Made {
-    task: String,
+pub struct Made {
+    pub task: String,
     /// The run that really ran it.
-    run: String,
+    pub run: String,
     /// The run that took its results from there.
     #[serde(skip_serializing_if = "Option::is_none")]
-    reused_by: Option<String>,
+    pub reused_by: Option<String>,
     /// Why it is not told in full.
     #[serde(skip_serializing_if = "Option::is_none")]
-    left_out: Option<LeftOut>,
+    pub left_out: Option<LeftOut>,
     #[serde(flatten, skip_serializing_if = "Option::is_none")]
-    how: Option<How>,
+    pub how: Option<How>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-enum LeftOut {
+pub enum LeftOut {
     SeeAbove,
     TooDeep,
 }
 
 #[derive(Serialize)]
-struct How {
-    command: CommandLine,
+pub struct How {
+    pub command: CommandLine,
     /// The values that the command and the outputs were made with.
-    parameters: BTreeMap<String, String>,
+    pub parameters: BTreeMap<String, String>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    container: Option<String>,
+    pub container: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    venv: Option<String>,
+    pub venv: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    conda: Option<String>,
+    pub conda: Option<String>,
     /// The content of the container or of the environment's description.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
-    software: BTreeMap<String, Digest>,
+    pub software: BTreeMap<String, Digest>,
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
-    variables: BTreeMap<String, String>,
+    pub variables: BTreeMap<String, String>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    secrets: Vec<String>,
+    pub secrets: Vec<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    version: Option<String>,
+    pub version: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    attempt: Option<u32>,
+    pub attempt: Option<u32>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    node: Option<String>,
+    pub node: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    host: Option<String>,
+    pub host: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    started: Option<Moment>,
+    pub started: Option<Moment>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    ended: Option<Moment>,
-    inputs: Vec<InputView>,
+    pub ended: Option<Moment>,
+    pub inputs: Vec<InputView>,
 }
 
 #[derive(Serialize)]
-struct InputView {
-    name: String,
-    files: usize,
-    bytes: u64,
+pub struct InputView {
+    pub name: String,
+    pub files: usize,
+    pub bytes: u64,
     /// Over all its files, or the content of the only one.
-    digest: Digest,
+    pub digest: Digest,
     /// The first few.
-    paths: Vec<String>,
+    pub paths: Vec<String>,
     /// The entry under `data:`.
     #[serde(skip_serializing_if = "Option::is_none")]
-    data: Option<String>,
+    pub data: Option<String>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    made_by: Vec<Made>,
+    pub made_by: Vec<Made>,
     /// Tasks that made files of this input and are not listed.
     #[serde(skip_serializing_if = "is_zero")]
-    more: usize,
+    pub more: usize,
 }
 
 fn is_zero(number: &usize) -> bool {
@@ -102,7 +99,6 @@ fn is_zero(number: &usize) -> bool {
 
 const MOST_PATHS: usize = 3;
 const MOST_MAKERS: usize = 4;
-const MOST_COMMAND: usize = 400;
 
 struct Walk<'a> {
     store: &'a Store,
@@ -111,8 +107,14 @@ struct Walk<'a> {
 }
 
 /// What made the file of a producer, `depth` levels up.
-pub(crate) fn made(project: &Project, store: &Store, producer: &Producer, depth: Depth) -> Result<Made, Failure> {
-    let replayed = replay::open(project, Some(&producer.run))?;
+pub fn made(
+    project: &Project,
+    store: &Store,
+    producer: &Producer,
+    depth: Depth,
+    messages: &dyn Messages,
+) -> Result<Made, Failure> {
+    let replayed = replay::open(messages, project, Some(&producer.run))?;
     let mut walk = Walk { store, replayed, seen: HashSet::new() };
     walk.made(producer.output.job, depth.0)
 }
@@ -249,7 +251,7 @@ impl Walk<'_> {
 }
 
 /// The jobs that left the files of an input; none for data.
-pub(crate) fn makers(engine: &Engine, job: JobId, input: &InputFiles) -> Vec<JobId> {
+pub fn makers(engine: &Engine, job: JobId, input: &InputFiles) -> Vec<JobId> {
     let graph = engine.graph();
     let task = engine.plan().task(graph.set_of(job));
     let position = task.inputs.iter().position(|other| other.name == input.name).map(|position| position as u32);
@@ -276,7 +278,7 @@ pub(crate) fn makers(engine: &Engine, job: JobId, input: &InputFiles) -> Vec<Job
 }
 
 /// The user's files by their content: where what a run staged came from.
-pub(crate) fn originals(plan: &Plan) -> HashMap<Digest, &InputFile> {
+pub fn originals(plan: &Plan) -> HashMap<Digest, &InputFile> {
     let files = plan.files.iter().flat_map(|files| files.iter());
     files.filter(|file| matches!(file.source, Source::Path(_))).map(|file| (file.digest, file)).collect()
 }
@@ -328,108 +330,4 @@ fn digest(files: &[InputFile]) -> Digest {
     let mut lines: Vec<String> = files.iter().map(|file| format!("{}\0{}\n", file.path, file.digest)).collect();
     lines.sort_unstable();
     Digest::of(lines.concat().as_bytes())
-}
-
-/// Prints the tree, the result first.
-pub(crate) fn show(made: &Made) {
-    show_made(made, 0);
-}
-
-fn show_made(made: &Made, indent: usize) {
-    let pad = " ".repeat(indent);
-    let reused = made.reused_by.as_ref().map(|by| format!(" (reused by {by})")).unwrap_or_default();
-    print::line(&format!("{pad}made by {} in {}{reused}", made.task, made.run));
-    let Some(how) = &made.how else { return };
-    let row = |name: &str, value: &str| {
-        for (index, line) in value.trim_end().lines().enumerate() {
-            let name = if index == 0 { name } else { "" };
-            print::line(&format!("{pad}  {name:<11} {line}"));
-        }
-    };
-    match &how.command {
-        CommandLine::Shell { line, .. } => row("command", &shortened(line)),
-        CommandLine::Arguments(arguments) => row("command", &shortened(&arguments.join(" "))),
-    }
-    let values: Vec<String> = how.parameters.iter().map(|(name, value)| format!("{name}={value}")).collect();
-    row("parameters", &values.join(" "));
-    for (kind, value) in [("container", &how.container), ("venv", &how.venv), ("conda", &how.conda)] {
-        if let Some(value) = value {
-            let digest = how.software.get(value).map(|digest| format!(" ({})", digest.short())).unwrap_or_default();
-            row(kind, &format!("{value}{digest}"));
-        }
-    }
-    let values: Vec<String> = how.variables.iter().map(|(name, value)| format!("{name}={value}")).collect();
-    row("variables", &values.join(" "));
-    row("secrets", &how.secrets.join(" "));
-    row("ran", &ran(how));
-    for input in &how.inputs {
-        show_input(input, indent);
-    }
-}
-
-fn ran(how: &How) -> String {
-    let mut parts = Vec::new();
-    if let Some(started) = how.started {
-        parts.push(started.to_string());
-    }
-    if let Some((started, ended)) = how.started.zip(how.ended) {
-        let took = Duration::from_micros(ended.0.0.saturating_sub(started.0.0));
-        parts.push(format!("for {}", duration(took)));
-    }
-    match (&how.node, &how.host) {
-        (Some(node), Some(host)) if node != host => parts.push(format!("on {node} (host {host})")),
-        (Some(node), _) | (None, Some(node)) => parts.push(format!("on {node}")),
-        (None, None) => {}
-    }
-    if let Some(attempt) = how.attempt.filter(|attempt| *attempt > 1) {
-        parts.push(format!("at attempt {attempt}"));
-    }
-    if let Some(version) = &how.version {
-        parts.push(format!("by Tulpar {version}"));
-    }
-    if parts.is_empty() { "no record is left of when and where".to_owned() } else { parts.join(", ") }
-}
-
-/// Thirty thousand names on a command line are for `--json`.
-fn shortened(command: &str) -> String {
-    match command.char_indices().nth(MOST_COMMAND) {
-        None => command.to_owned(),
-        Some((end, _)) => {
-            let more = command[end..].chars().count();
-            format!("{}… ({more} more characters; --json has them)", &command[..end])
-        }
-    }
-}
-
-fn show_input(input: &InputView, indent: usize) {
-    let pad = " ".repeat(indent);
-    let data = input.data.as_ref().map(|name| format!(", data `{name}`")).unwrap_or_default();
-    let paths = match input.files - input.paths.len() {
-        0 => input.paths.join(" "),
-        more => format!("{} … {more} more", input.paths.join(" ")),
-    };
-    print::line(&format!(
-        "{pad}  input {}: {}, {}, content {}{data}: {paths}",
-        input.name,
-        count(input.files, "file"),
-        Bytes(input.bytes),
-        input.digest.short()
-    ));
-    for made in input.made_by.iter().filter(|made| made.how.is_some()) {
-        show_made(made, indent + 4);
-    }
-    for (left_out, words) in [(LeftOut::SeeAbove, "see above"), (LeftOut::TooDeep, "--depth shows more")] {
-        let names: Vec<&str> = input
-            .made_by
-            .iter()
-            .filter(|made| made.left_out == Some(left_out))
-            .map(|made| made.task.as_str())
-            .collect();
-        if !names.is_empty() {
-            print::line(&format!("{pad}    made by {} ({words})", names.join(", ")));
-        }
-    }
-    if input.more > 0 {
-        print::line(&format!("{pad}    and by {} more of the same set", count(input.more, "task")));
-    }
 }

@@ -2,6 +2,7 @@
 //!
 //! The key of a task has one digest an input, whatever the number of its files; the files are in the plans.
 
+use crate::messages::Silent;
 use crate::replay::{self, Replayed};
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -11,13 +12,13 @@ use tulpar_exec::folder::Project;
 
 /// What differs between the files of an input then and now.
 #[derive(Serialize)]
-pub(crate) struct FileChanges {
-    pub(crate) input: String,
+pub struct FileChanges {
+    pub input: String,
     /// The run that it is compared with.
-    pub(crate) since: String,
-    pub(crate) changed: Vec<String>,
-    pub(crate) added: Vec<String>,
-    pub(crate) removed: Vec<String>,
+    pub since: String,
+    pub changed: Vec<String>,
+    pub added: Vec<String>,
+    pub removed: Vec<String>,
 }
 
 /// Older runs, and journals larger than this, are not looked through: explaining must stay quick.
@@ -45,7 +46,7 @@ pub(crate) fn of(project: &Project, replayed: &Replayed, job: JobId, reason: &Re
         if wanted.is_empty() || size > LARGEST_JOURNAL {
             break;
         }
-        let Ok(other) = replay::open_with(run, |_, _| {}) else { continue };
+        let Ok(other) = replay::open_with(&Silent, run, |_, _| {}) else { continue };
         let Some(there) = other.engine.graph().job_named(&name) else { continue };
         let key = other.engine.spec_context().key(there);
         wanted.retain(|input, before| {

@@ -10,7 +10,7 @@ use tulpar_core::workflow::OutputKind;
 const NAMED: usize = 8;
 
 /// The files that it made, and folders with a slash.
-pub(crate) fn made(report: &Report) -> Option<String> {
+pub fn made(report: &Report) -> Option<String> {
     if !matches!(report.ending, Ending::Incomplete(_)) || report.outputs.is_empty() {
         return None;
     }
@@ -21,7 +21,7 @@ pub(crate) fn made(report: &Report) -> Option<String> {
 }
 
 /// What of its output folders is not kept, and why.
-pub(crate) fn left_out(left_out: &[String], ending: Option<&Ending>) -> String {
+pub fn left_out(left_out: &[String], ending: Option<&Ending>) -> String {
     if let Some(Ending::Incomplete(_)) = ending {
         return format!("not kept: {}", left_out.join(", "));
     }
@@ -29,7 +29,7 @@ pub(crate) fn left_out(left_out: &[String], ending: Option<&Ending>) -> String {
 }
 
 /// The folder that the program could not make, because Tulpar made it in advance for an output inside.
-pub(crate) fn made_in_advance(declared: &[OutputSpec], stderr: &str) -> Option<String> {
+pub fn made_in_advance(declared: &[OutputSpec], stderr: &str) -> Option<String> {
     let lines = || stderr.lines().filter(|line| line.contains("File exists"));
     let named = |folder: &str| {
         lines().any(|line| {
@@ -58,7 +58,7 @@ fn names(files: &[OutputFile]) -> BTreeSet<String> {
 }
 
 /// The declaration to write in place of each missing output, as far as it can be guessed.
-pub(crate) fn advice(declared: &[OutputSpec], files: &[OutputFile]) -> Vec<String> {
+pub fn advice(declared: &[OutputSpec], files: &[OutputFile]) -> Vec<String> {
     let is_there = |output: &&OutputSpec| accept(std::slice::from_ref(*output), files).is_some();
     let known: Vec<OutputFile> = declared
         .iter()

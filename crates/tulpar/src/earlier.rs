@@ -13,7 +13,7 @@ use tulpar_store::RunAnswer;
 const RUNS: usize = 9;
 
 /// How large container images are that are files here.
-pub(crate) fn image_sizes(project: &Project, plan: &Plan) -> BTreeMap<String, u64> {
+pub fn image_sizes(project: &Project, plan: &Plan) -> BTreeMap<String, u64> {
     let mut sizes = BTreeMap::new();
     for task in &plan.workflow.tasks {
         if let Some(name) = &task.settings.environment.container
@@ -41,7 +41,7 @@ fn runtimes_at_hand(project: &Project) -> BTreeMap<String, Earlier> {
 
 /// How long tasks took before: of each run the mean of those of a task set that ended well, of the runs the median. Nothing when the store
 /// cannot be asked: it is only a hint.
-pub(crate) fn runtimes(project: &Project) -> BTreeMap<String, Earlier> {
+pub fn runtimes(project: &Project) -> BTreeMap<String, Earlier> {
     if !project.runs().is_dir() {
         return BTreeMap::new();
     }
@@ -64,7 +64,7 @@ pub(crate) fn runtimes(project: &Project) -> BTreeMap<String, Earlier> {
 
 /// Tells a plan how long its tasks took before, whatever the workflow says of it. Keys of results do not depend on it: it
 /// only decides what is started first.
-pub(crate) fn expect(project: &Project, plan: &mut Plan) {
+pub fn expect(project: &Project, plan: &mut Plan) {
     let known = runtimes_at_hand(project);
     let before = |name: &str| Duration::try_from_secs_f64(known.get(name)?.seconds).ok();
     let of = |task: &Task| {

@@ -24,9 +24,9 @@ use tulpar_exec::pilots::{self, LocalSupply, PilotNode, Pilots, Supply};
 use tulpar_exec::remote::{Files, Remote};
 use tulpar_exec::slurm::{self, Slurm, SlurmError};
 
-pub(crate) type Started = (Box<dyn Executor>, Receiver<FromExecutor>);
+pub type Started = (Box<dyn Executor>, Receiver<FromExecutor>);
 
-pub(crate) fn start(
+pub fn start(
     project: &Project,
     folder: &RunFolder,
     engine: &Engine,
@@ -157,7 +157,7 @@ fn check_launch(path: &Path) -> Result<(), String> {
 }
 
 /// What a pool offers beside its nodes, where that is known.
-pub(crate) fn pool(queue: &Queue) -> Result<Option<Pool>, Failure> {
+pub fn pool(queue: &Queue) -> Result<Option<Pool>, Failure> {
     match queue.system {
         System::Htcondor => Ok(Some(condor::pool()?)),
         System::Slurm => Ok(None),
@@ -165,12 +165,12 @@ pub(crate) fn pool(queue: &Queue) -> Result<Option<Pool>, Failure> {
 }
 
 /// Whether some machine of HTCondor's pool meets this now.
-pub(crate) fn any_machine(constraint: &str) -> Result<bool, Failure> {
+pub fn any_machine(constraint: &str) -> Result<bool, Failure> {
     Ok(condor::any_machine(constraint)?)
 }
 
 /// The nodes of a site that does not list them: its own system knows.
-pub(crate) fn find_nodes(site: &mut Site) -> Result<(), Failure> {
+pub fn find_nodes(site: &mut Site) -> Result<(), Failure> {
     let Some(queue) = &site.queue else { return Ok(()) };
     if site.nodes.is_empty() {
         site.nodes = match queue.system {

@@ -5,7 +5,7 @@
 
 mod words;
 
-pub(crate) use words::{Words, lines, set_lines, short};
+pub use words::{Words, lines, set_lines, short};
 
 use crate::changes::{self, FileChanges};
 use crate::conditions;
@@ -25,10 +25,10 @@ use tulpar_exec::folder::{Project, RunFolder};
 
 /// Why tasks were skipped, from the events as they come.
 #[derive(Debug, Default)]
-pub(crate) struct Causes(BTreeMap<JobId, Because>);
+pub struct Causes(BTreeMap<JobId, Because>);
 
 impl Causes {
-    pub(crate) fn note(&mut self, event: &Event) {
+    pub fn note(&mut self, event: &Event) {
         if let Some((job, because)) = event.skip() {
             self.0.insert(job, because.clone());
         }
@@ -39,99 +39,88 @@ impl Causes {
 }
 
 #[derive(Serialize)]
-pub(crate) struct ExplainView {
-    pub(crate) run: String,
-    pub(crate) task: String,
-    pub(crate) state: &'static str,
-    pub(crate) standing: Standing,
+pub struct ExplainView {
+    pub run: String,
+    pub task: String,
+    pub state: &'static str,
+    pub standing: Standing,
     /// Absent where the engine of the run cannot be asked yet.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) explanation: Option<Explanation>,
+    pub explanation: Option<Explanation>,
     /// Why it was run and not reused.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) ran_because: Option<Reason>,
+    pub ran_because: Option<Reason>,
     /// Of inputs that changed, the files that did.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub(crate) changed_files: Vec<FileChanges>,
+    pub changed_files: Vec<FileChanges>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) reused_from: Option<String>,
+    pub reused_from: Option<String>,
     /// The attempt of that run whose files were accepted, since the declaration of its outputs was mended.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) accepted_attempt: Option<u32>,
+    pub accepted_attempt: Option<u32>,
     /// Images and environments of which only the name was compared.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub(crate) named_only: Vec<String>,
+    pub named_only: Vec<String>,
     /// The files that it read beside its inputs, as far as they were recorded.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) undeclared: Option<Undeclared>,
+    pub undeclared: Option<Undeclared>,
     /// The declarations to write in place of missing outputs.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub(crate) declare: Vec<String>,
+    pub declare: Vec<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) blame: Option<Blame>,
+    pub blame: Option<Blame>,
     /// Why it was skipped, from itself to the root of it.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub(crate) chain: Vec<Link>,
+    pub chain: Vec<Link>,
     /// Metadata that the author of the workflow wrote.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
-    pub(crate) metadata: BTreeMap<String, String>,
+    pub metadata: BTreeMap<String, String>,
     /// What the planner decided about it.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub(crate) planned: Vec<Decision>,
+    pub planned: Vec<Decision>,
     /// Why its site does not run it yet, in the words of the site.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) site_says: Option<String>,
-    pub(crate) attempts: Vec<AttemptView>,
+    pub site_says: Option<String>,
+    pub attempts: Vec<AttemptView>,
     /// Where the files of its last attempt are, unless it ended well.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) sandbox: Option<PathBuf>,
+    pub sandbox: Option<PathBuf>,
 }
 
 #[derive(Serialize)]
-pub(crate) struct Link {
-    pub(crate) task: String,
-    pub(crate) state: &'static str,
-    pub(crate) why: String,
+pub struct Link {
+    pub task: String,
+    pub state: &'static str,
+    pub why: String,
 }
 
 #[derive(Serialize)]
-pub(crate) struct SetExplainView {
-    pub(crate) run: String,
-    pub(crate) set: String,
-    pub(crate) standing: Standing,
-    pub(crate) tasks: Option<u32>,
+pub struct SetExplainView {
+    pub run: String,
+    pub set: String,
+    pub standing: Standing,
+    pub tasks: Option<u32>,
     /// The run was asked to stop before it, after these.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub(crate) until: Vec<String>,
+    pub until: Vec<String>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub(crate) known_when: Vec<String>,
-    pub(crate) states: Vec<StateOfSet>,
+    pub known_when: Vec<String>,
+    pub states: Vec<StateOfSet>,
 }
 
 #[derive(Serialize)]
-pub(crate) struct StateOfSet {
-    pub(crate) state: &'static str,
-    pub(crate) tasks: u32,
-    pub(crate) first: String,
+pub struct StateOfSet {
+    pub state: &'static str,
+    pub tasks: u32,
+    pub first: String,
 }
 
-pub(crate) fn view(
-    project: &Project,
-    replayed: &Replayed,
-    job: JobId,
-    causes: &Causes,
-) -> Result<ExplainView, Failure> {
+pub fn view(project: &Project, replayed: &Replayed, job: JobId, causes: &Causes) -> Result<ExplainView, Failure> {
     history::of(replayed, job).map(|history| view_with(project, replayed, job, causes, history))
 }
 
 /// The same, where what happened to it was looked up already.
-pub(crate) fn view_with(
-    project: &Project,
-    replayed: &Replayed,
-    job: JobId,
-    causes: &Causes,
-    history: History,
-) -> ExplainView {
+pub fn view_with(project: &Project, replayed: &Replayed, job: JobId, causes: &Causes, history: History) -> ExplainView {
     let History { reason, reused, accepted, attempts, blame, .. } = history;
     let engine = &replayed.engine;
     let state = engine.state(job);
@@ -200,18 +189,18 @@ fn metadata(engine: &Engine, job: JobId) -> BTreeMap<String, String> {
 }
 
 /// What is recorded of one task.
-pub(crate) struct Recorded {
-    pub(crate) job: JobId,
-    pub(crate) name: String,
-    pub(crate) state: State,
-    pub(crate) history: History,
+pub struct Recorded {
+    pub job: JobId,
+    pub name: String,
+    pub state: State,
+    pub history: History,
     /// Why it was skipped, from itself to the root of it.
-    pub(crate) chain: Vec<Link>,
+    pub chain: Vec<Link>,
 }
 
 /// What records say by themselves, while there is no engine to be asked: all about a task that is settled, but of one that
 /// is not no reason.
-pub(crate) fn recorded(folder: &RunFolder, standing: Standing, recorded: Recorded) -> ExplainView {
+pub fn recorded(folder: &RunFolder, standing: Standing, recorded: Recorded) -> ExplainView {
     let Recorded { job, name, state, history, chain } = recorded;
     let History { reason, reused, accepted, attempts, blame, .. } = history;
     let last = attempts.last().map(|last| AttemptId { job, n: last.attempt });
@@ -269,7 +258,7 @@ fn without_look(replayed: &Replayed, job: JobId) -> Option<Reason> {
 }
 
 /// Why a task was skipped; `cause` is the name of the task above that is the reason.
-pub(crate) fn because_words(because: Option<&Because>, cause: Option<&str>) -> String {
+pub fn because_words(because: Option<&Because>, cause: Option<&str>) -> String {
     match because {
         Some(Because::Upstream(job)) => match cause {
             Some(cause) => format!("because of {cause}"),
@@ -310,7 +299,7 @@ fn chain(project: &Project, replayed: &Replayed, job: JobId, causes: &Causes) ->
     }
 }
 
-pub(crate) fn set_view(replayed: &Replayed, set: SetId) -> SetExplainView {
+pub fn set_view(replayed: &Replayed, set: SetId) -> SetExplainView {
     let engine = &replayed.engine;
     let driven = replayed.standing() == Standing::Running;
     let counts = engine.set_counts(set);

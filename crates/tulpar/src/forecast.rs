@@ -2,9 +2,10 @@
 //!
 //! Only where every duration is known and the plan is small: nobody should wait for it.
 
-use crate::print;
-use crate::simulation::WorldArguments;
-use crate::verbs::modelled;
+use crate::choices::WorldChoice;
+use crate::messages::Messages;
+use crate::pilots;
+use crate::simulate::site::model;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tulpar_core::asynchrony::{Allocation, Analysis, analyse, from_graph};
@@ -20,17 +21,19 @@ const PATIENCE: Duration = Duration::from_millis(400);
 const SEED: u64 = 1;
 
 /// `None` when too little is known, or too much is to be done.
-pub(crate) fn forecast(plan: &Arc<Plan>, policy: &Policy) -> Option<Forecast> {
+pub fn forecast(plan: &Arc<Plan>, policy: &Policy) -> Option<Forecast> {
     let begun = Instant::now();
+    let with_pilots = pilots::as_nodes(&plan.site).map(|site| Arc::new(Plan { site, ..Plan::clone(plan) }));
+    let plan = with_pilots.as_ref().unwrap_or(plan);
     let known = tulpar_sim::declared(plan);
     let graph = Graph::new(plan.clone()).ok()?;
     if graph.len() > MOST_TASKS || graph.is_empty() || known.iter().any(Option::is_none) {
         return None;
     }
     let seconds: Vec<Option<f64>> = known.iter().map(|known| known.map(|known| known.as_secs_f64())).collect();
-    let model = from_graph(&graph, &seconds).ok()?.model;
-    let analysis = analyse(&model, &Allocation::of_site(&plan.site));
-    let world = modelled(&plan.site, &WorldArguments::default(), &known, SEED);
+    let of_graph = from_graph(&graph, &seconds).ok()?.model;
+    let analysis = analyse(&of_graph, &Allocation::of_site(&plan.site));
+    let world = model(&plan.site, &WorldChoice::default(), &known, SEED);
     let mut forecast = Forecast { mode: Some(policy.mode.name().to_owned()), ..Forecast::default() };
     for (name, mode) in Mode::ALL {
         let predicted = Some(predicted(&analysis, mode));
@@ -57,12 +60,12 @@ pub(crate) fn forecast(plan: &Arc<Plan>, policy: &Policy) -> Option<Forecast> {
 }
 
 /// Writes it into the folder of a run, if there is one. A run does not fail for want of it.
-pub(crate) fn keep(run: &RunFolder, plan: &Arc<Plan>, policy: &Policy) {
+pub fn keep(run: &RunFolder, plan: &Arc<Plan>, policy: &Policy, messages: &dyn Messages) {
     let Some(forecast) = forecast(plan, policy) else { return };
     let path = run.forecast();
     let text = serde_json::to_vec_pretty(&forecast).expect("a forecast is plain data");
     if let Err(error) = std::fs::write(&path, text) {
-        print::warning(&format!("{}: {error}; the report will have no forecast", path.display()));
+        messages.warning(&format!("{}: {error}; the report will have no forecast", path.display()));
     }
 }
 

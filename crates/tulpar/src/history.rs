@@ -13,20 +13,20 @@ use tulpar_exec::folder::RunFolder;
 use tulpar_exec::journal::{self, Entry};
 
 #[derive(Default)]
-pub(crate) struct History {
+pub struct History {
     /// Why it was not reused, the last time it was looked at.
-    pub(crate) reason: Option<Reason>,
+    pub reason: Option<Reason>,
     /// The run that it was reused from.
-    pub(crate) reused: Option<String>,
+    pub reused: Option<String>,
     /// The attempt of that run whose files were accepted.
-    pub(crate) accepted: Option<u32>,
-    pub(crate) attempts: Vec<AttemptView>,
-    pub(crate) blame: Option<Blame>,
-    pub(crate) skipped: Option<Because>,
+    pub accepted: Option<u32>,
+    pub attempts: Vec<AttemptView>,
+    pub blame: Option<Blame>,
+    pub skipped: Option<Because>,
 }
 
 /// Reads the journal once more, for what it says about one job.
-pub(crate) fn of(replayed: &Replayed, job: JobId) -> Result<History, Failure> {
+pub fn of(replayed: &Replayed, job: JobId) -> Result<History, Failure> {
     let mut history = History::default();
     let path = replayed.folder.journal();
     let nodes = &replayed.engine.plan().site.nodes;
@@ -45,7 +45,7 @@ pub(crate) fn of(replayed: &Replayed, job: JobId) -> Result<History, Failure> {
 }
 
 /// The same from the events that are about it, whoever has kept them.
-pub(crate) fn told<'e>(nodes: &[Node], entries: impl IntoIterator<Item = &'e Entry>) -> History {
+pub fn told<'e>(nodes: &[Node], entries: impl IntoIterator<Item = &'e Entry>) -> History {
     let mut history = History::default();
     entries.into_iter().for_each(|entry| history.note(nodes, Moment(entry.at), &entry.event));
     history
@@ -128,6 +128,6 @@ fn submitted(nodes: &[Node], attempt: AttemptId, request: &Request, placement: &
 }
 
 /// Where `launch` keeps the logs and the sandbox of an attempt.
-pub(crate) fn attempt_folder(run: &RunFolder, attempt: AttemptId) -> PathBuf {
+pub fn attempt_folder(run: &RunFolder, attempt: AttemptId) -> PathBuf {
     tulpar_launch::attempt_folder(&run.attempts(), attempt)
 }

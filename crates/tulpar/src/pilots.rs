@@ -1,135 +1,63 @@
-//! What is said about pilots on the command line: how many, and what each asks for.
+//! Pilots: the site as a run with pilots sees it, whether tasks fit into them, and how they find this machine.
 
+use crate::choices::PilotChoice;
 use crate::failure::Failure;
-use crate::progress::duration;
-use clap::Args;
+use crate::view::duration;
 use std::io::ErrorKind;
 use std::net::{Ipv6Addr, SocketAddr};
-use std::time::Duration;
 use tulpar_core::diagnostic::IMPOSSIBLE_REQUEST;
-use tulpar_core::resources::{Capacity, Gpu};
-use tulpar_core::site::{AddressError, PilotAddress, Site};
-use tulpar_core::units::{Bytes, parse_bytes, parse_capability, parse_duration};
+use tulpar_core::site::{Node, NodeKind, PilotAddress, Site};
 use tulpar_core::workflow::{self, Workflow};
 use tulpar_exec::pilots::{Options, PilotsError};
 
-#[derive(Debug, Args)]
-#[command(next_help_heading = "Pilots")]
-pub(crate) struct PilotArguments {
-    /// Start so many jobs of the site that stay and run tasks one after the other
-    #[arg(long, value_name = "N")]
-    pub(crate) pilots: Option<u32>,
-
-    /// CPUs of each pilot
-    #[arg(long, value_name = "N", default_value_t = 1, requires = "pilots")]
-    pub(crate) pilot_cpus: u32,
-
-    /// Memory of each pilot
-    #[arg(long, value_name = "SIZE", default_value = "1 GB", requires = "pilots")]
-    pub(crate) pilot_memory: String,
-
-    /// Disk of each pilot
-    #[arg(long, value_name = "SIZE", default_value = "2 GB", requires = "pilots")]
-    pub(crate) pilot_disk: String,
-
-    /// GPUs of each pilot
-    #[arg(long, value_name = "N", default_value_t = 0, requires = "pilots")]
-    pub(crate) pilot_gpus: u32,
-
-    /// Memory that each of these GPUs has at least
-    #[arg(long, value_name = "SIZE", requires = "pilot_gpus")]
-    pub(crate) pilot_gpu_memory: Option<String>,
-
-    /// Compute capability that each of these GPUs has at least
-    #[arg(long, value_name = "X.Y", requires = "pilot_gpus")]
-    pub(crate) pilot_gpu_capability: Option<String>,
-
-    /// How long a pilot may stay; it takes no task that it could not end
-    #[arg(long, value_name = "TIME", requires = "pilots")]
-    pub(crate) pilot_time: Option<String>,
-
-    /// Where pilots reach this machine, and the port to listen on; else its own addresses, and any port
-    #[arg(long, value_name = "HOST[:PORT]", requires = "pilots")]
-    pub(crate) pilot_address: Option<String>,
+/// The site as the run sees it.
+pub(crate) fn site(site: &Site, pilots: Option<&PilotChoice>) -> Site {
+    let Some(PilotChoice { count, capacity, time, address }) = pilots else { return site.for_running() };
+    let pilots = site.as_pilots(*count, &tulpar_exec::pilots::declared(capacity), *time);
+    Site { pilot_address: address.clone(), ..pilots }
 }
 
-/// A run on more would be a cluster of its own.
-const MOST_PILOTS: u32 = 10_000;
-
-/// How many, what each has, and how long it may stay.
-type Asked = (u32, Capacity, Option<Duration>);
-
-impl PilotArguments {
-    /// The site as the run sees it.
-    pub(crate) fn site(&self, site: &Site) -> Result<Site, Failure> {
-        let Some((count, capacity, time)) = self.asked()? else { return Ok(site.for_running()) };
-        let pilots = site.as_pilots(count, &tulpar_exec::pilots::declared(&capacity), time);
-        Ok(Site { pilot_address: self.address()?, ..pilots })
-    }
-
-    fn address(&self) -> Result<Option<PilotAddress>, Failure> {
-        let wrong = |error: AddressError| Failure::usage(format!("--pilot-address: {error}"));
-        self.pilot_address.as_ref().map(|text| text.parse().map_err(wrong)).transpose()
-    }
-
-    /// What no pilot could ever run is said before one is started.
-    pub(crate) fn check(&self, workflow: &Workflow, site: &Site) -> Result<(), Failure> {
-        let Some((count, capacity, time)) = self.asked()? else { return Ok(()) };
-        self.address()?;
-        let pilots = Site { name: "pilots".to_owned(), ..site.as_pilots(count, &capacity, time) };
-        let findings = workflow::check(workflow, None, Some(&pilots));
-        let impossible = findings.iter().filter(|finding| finding.code == IMPOSSIBLE_REQUEST);
-        let mut problems: Vec<String> = impossible.map(|finding| finding.message.clone()).collect();
-        for task in &workflow.tasks {
-            let settings = &task.settings;
-            if settings.request.nodes > 1 {
-                problems.push(format!("`{}` asks for several nodes at once, and a pilot is one", task.name));
-            }
-            if let (Some(takes), Some(stays), None) = (settings.request.time, time, &settings.checkpoint)
-                && takes > stays
-            {
-                let (takes, stays) = (duration(takes), duration(stays));
-                problems.push(format!("`{}` says it takes {takes}, and pilots stay {stays}", task.name));
-            }
+/// What no pilot could ever run is said before one is started.
+pub(crate) fn check(pilots: &PilotChoice, workflow: &Workflow, site: &Site) -> Result<(), Failure> {
+    let PilotChoice { count, capacity, time, .. } = pilots;
+    let pilots = Site { name: "pilots".to_owned(), ..site.as_pilots(*count, capacity, *time) };
+    let findings = workflow::check(workflow, None, Some(&pilots));
+    let impossible = findings.iter().filter(|finding| finding.code == IMPOSSIBLE_REQUEST);
+    let mut problems: Vec<String> = impossible.map(|finding| finding.message.clone()).collect();
+    for task in &workflow.tasks {
+        let settings = &task.settings;
+        if settings.request.nodes > 1 {
+            problems.push(format!("`{}` asks for several nodes at once, and a pilot is one", task.name));
         }
-        match problems.is_empty() {
-            true => Ok(()),
-            false => Err(Failure::usage_with(
-                problems.join("; "),
-                "ask for larger pilots (`--pilot-cpus`, `--pilot-memory`, `--pilot-gpus` and so on), or leave `--pilots` out",
-            )),
+        if let (Some(takes), Some(stays), None) = (settings.request.time, *time, &settings.checkpoint)
+            && takes > stays
+        {
+            let (takes, stays) = (duration(takes), duration(stays));
+            problems.push(format!("`{}` says it takes {takes}, and pilots stay {stays}", task.name));
         }
     }
-
-    fn asked(&self) -> Result<Option<Asked>, Failure> {
-        let Some(count) = self.pilots else { return Ok(None) };
-        if count == 0 || count > MOST_PILOTS {
-            return Err(Failure::usage(format!("--pilots: between 1 and {MOST_PILOTS} can be started")));
-        }
-        let size =
-            |name: &str, text: &str| parse_bytes(text).map_err(|error| Failure::usage(format!("--{name}: {error}")));
-        let time = match &self.pilot_time {
-            None => None,
-            Some(text) => Some(parse_duration(text).map_err(|error| Failure::usage(format!("--pilot-time: {error}")))?),
-        };
-        let gpu_memory = match &self.pilot_gpu_memory {
-            None => Bytes(0),
-            Some(text) => size("pilot-gpu-memory", text)?,
-        };
-        let capability = |text: &String| {
-            parse_capability(text).map_err(|error| Failure::usage(format!("--pilot-gpu-capability: {error}")))
-        };
-        let capability = self.pilot_gpu_capability.as_ref().map(capability).transpose()?.unwrap_or(0);
-        let gpus = (0..self.pilot_gpus).map(|index| Gpu { id: index.to_string(), memory: gpu_memory, capability });
-        let capacity = Capacity {
-            milli_cpus: self.pilot_cpus.max(1) * 1000,
-            memory: size("pilot-memory", &self.pilot_memory)?,
-            disk: size("pilot-disk", &self.pilot_disk)?,
-            gpus: gpus.collect(),
-            ..Capacity::default()
-        };
-        Ok(Some((count, capacity, time)))
+    match problems.is_empty() {
+        true => Ok(()),
+        false => Err(Failure::usage_with(
+            problems.join("; "),
+            "ask for larger pilots (`--pilot-cpus`, `--pilot-memory`, `--pilot-gpus` and so on), or leave `--pilots` out",
+        )),
     }
+}
+
+/// The site with its pilots as nodes that are there, each with the cores that it has: the engine is told more, so that pilots have tasks
+/// ahead. None without pilots.
+pub(crate) fn as_nodes(site: &Site) -> Option<Site> {
+    let is_pilot = |node: &Node| node.kind == NodeKind::Pilot;
+    if !site.nodes.iter().any(is_pilot) {
+        return None;
+    }
+    let mut nodes = site.nodes.clone();
+    for node in nodes.iter_mut().filter(|node| is_pilot(node)) {
+        node.capacity = tulpar_exec::pilots::real(&node.capacity);
+        node.kind = NodeKind::Fixed;
+    }
+    Some(Site { nodes, ..site.clone() })
 }
 
 /// How pilots are told where this machine is.

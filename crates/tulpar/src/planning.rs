@@ -1,64 +1,21 @@
-//! What can be typed about planning, by `tulpar plan` and by whoever plans before a run.
+//! Planning options: the choice of a caller over what was so before, those of Pegasus' properties, and options in words.
 
-use clap::Args;
-use clap::builder::{PossibleValuesParser, TypedValueParser};
-use tulpar_core::catalogue::{DataConfiguration, ImageTransfer};
-use tulpar_core::planner::{Cleanup, Clustering, Options, SiteChoice};
-use tulpar_core::units::{Bytes, parse_bytes, parse_duration};
-use tulpar_core::workflow::ClusterHint;
+use crate::choices::PlanningChoice;
+use tulpar_core::catalogue::ImageTransfer;
+use tulpar_core::planner::{Cleanup, Clustering, Options};
+use tulpar_core::units::Bytes;
 use tulpar_formats::pegasus::{CleanupStrategy, Planning};
-
-#[derive(Clone, Debug, Default, Args)]
-#[command(next_help_heading = "Planning")]
-pub(crate) struct PlanningArguments {
-    /// How files come to jobs: condorio (the engine moves them), nonsharedfs (jobs pull from and push to a staging
-    /// site), sharedfs (links)
-    #[arg(long, value_name = "HOW", value_parser = data())]
-    pub(crate) data: Option<DataConfiguration>,
-
-    /// Which tasks share a job: none, horizontal[=TASKS], runtime[=TIME], label, whole, auto; several one after another
-    #[arg(long, value_name = "HOW,…", value_delimiter = ',', value_parser = clustering)]
-    pub(crate) cluster: Vec<ClusterWord>,
-
-    /// A cluster runs tasks that do not need each other at once, on as many CPUs as they ask for and a node has
-    #[arg(long)]
-    pub(crate) parallel_clusters: bool,
-
-    /// What is removed when: none, leaf (all at the end), inplace (each file after its last use), space=SIZE
-    #[arg(long, value_name = "HOW", value_parser = cleanup)]
-    pub(crate) cleanup: Option<Cleanup>,
-
-    /// How container images come to jobs
-    #[arg(long, value_name = "HOW", value_parser = images())]
-    pub(crate) images: Option<ImageTransfer>,
-
-    /// Fetch inputs from where they are, not by way of the staging site
-    #[arg(long)]
-    pub(crate) bypass: bool,
-
-    /// Threads of a transfer
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=256))]
-    pub(crate) threads: Option<u32>,
-
-    /// Where results go; none leaves them where they were made
-    #[arg(long, value_name = "SITE")]
-    pub(crate) output_site: Option<String>,
-
-    /// How a site is chosen for tasks that name none: locality (where most of their input is), load
-    #[arg(long, value_name = "HOW", value_parser = choice())]
-    pub(crate) choose: Option<SiteChoice>,
-}
 
 /// A word of `--cluster`.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) enum ClusterWord {
+pub enum ClusterWord {
     None,
     With(Clustering),
 }
 
-impl PlanningArguments {
+impl PlanningChoice {
     /// True when anything was said.
-    pub(crate) fn any(&self) -> bool {
+    pub fn any(&self) -> bool {
         self.data.is_some()
             || !self.cluster.is_empty()
             || self.cleanup.is_some()
@@ -70,7 +27,7 @@ impl PlanningArguments {
     }
 
     /// What was typed over what was so before. `sites` are those that tasks may go to; none keeps those of before.
-    pub(crate) fn options(&self, before: Options, sites: &[String]) -> Options {
+    pub fn options(&self, before: Options, sites: &[String]) -> Options {
         let clustering = match self.cluster.as_slice() {
             [] => before.clustering,
             words => words
@@ -102,7 +59,7 @@ impl PlanningArguments {
 }
 
 /// What a Pegasus workflow's properties and profiles say.
-pub(crate) fn from_pegasus(planning: &Planning, execution_site: &str) -> Options {
+pub fn from_pegasus(planning: &Planning, execution_site: &str) -> Options {
     let clustering = planning.cluster.iter().filter_map(|word| match word.as_str() {
         "horizontal" if planning.cluster_by_runtime => Some(Clustering::Runtime(None)),
         "horizontal" => Some(Clustering::Horizontal(None)),
@@ -135,65 +92,8 @@ pub(crate) fn from_pegasus(planning: &Planning, execution_site: &str) -> Options
     }
 }
 
-fn data() -> impl TypedValueParser<Value = DataConfiguration> {
-    PossibleValuesParser::new(DataConfiguration::ALL.map(|(name, _)| name))
-        .map(|name| DataConfiguration::from_name(&name).unwrap_or_default())
-}
-
-fn images() -> impl TypedValueParser<Value = ImageTransfer> {
-    PossibleValuesParser::new(["every-job", "once-a-node", "installed"]).map(|name| match name.as_str() {
-        "once-a-node" => ImageTransfer::OnceANode,
-        "installed" => ImageTransfer::Installed,
-        _ => ImageTransfer::EveryJob,
-    })
-}
-
-fn choice() -> impl TypedValueParser<Value = SiteChoice> {
-    PossibleValuesParser::new(["locality", "load"])
-        .map(|name| if name == "load" { SiteChoice::Load } else { SiteChoice::Locality })
-}
-
-fn clustering(text: &str) -> Result<ClusterWord, String> {
-    let (word, value) = match text.split_once('=') {
-        Some((word, value)) => (word.trim(), Some(value.trim())),
-        None => (text.trim(), None),
-    };
-    let hint = || -> Result<Option<ClusterHint>, String> {
-        let Some(value) = value else { return Ok(None) };
-        if word == "runtime" {
-            let runtime = parse_duration(value).map_err(|error| format!("{error}; write for example runtime=10min"))?;
-            return Ok(Some(ClusterHint { runtime: Some(runtime), ..ClusterHint::default() }));
-        }
-        match value.parse::<u32>() {
-            Ok(size) if size > 0 => Ok(Some(ClusterHint { size: Some(size), ..ClusterHint::default() })),
-            _ => Err(format!("`{value}` is no number of tasks; write for example horizontal=10")),
-        }
-    };
-    let clustering = match word {
-        "horizontal" => Clustering::Horizontal(hint()?),
-        "runtime" => Clustering::Runtime(hint()?),
-        "label" | "whole" | "auto" | "none" if value.is_some() => return Err(format!("`{word}` takes no value")),
-        "label" => Clustering::Label,
-        "whole" => Clustering::Whole,
-        "auto" => Clustering::Auto,
-        "none" => return Ok(ClusterWord::None),
-        _ => return Err("write none, horizontal[=TASKS], runtime[=TIME], label, whole or auto".to_owned()),
-    };
-    Ok(ClusterWord::With(clustering))
-}
-
-fn cleanup(text: &str) -> Result<Cleanup, String> {
-    match text.split_once('=') {
-        None if text == "none" => Ok(Cleanup::None),
-        None if text == "leaf" => Ok(Cleanup::Leaf),
-        None if text == "inplace" => Ok(Cleanup::InPlace),
-        Some(("space", size)) => parse_bytes(size).map(Cleanup::Space).map_err(|error| error.to_string()),
-        _ => Err("write none, leaf, inplace or space=SIZE, for example space=500GB".to_owned()),
-    }
-}
-
 /// As it would be typed.
-pub(crate) fn words(options: &Options) -> Vec<String> {
+pub fn words(options: &Options) -> Vec<String> {
     let mut words = Vec::new();
     for clustering in &options.clustering {
         words.push(match clustering {
@@ -227,33 +127,4 @@ pub(crate) fn words(options: &Options) -> Vec<String> {
     }
     words.push(format!("{} threads a transfer", options.threads));
     words
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use std::time::Duration;
-
-    #[test]
-    fn clusters_are_said_in_words_and_numbers() {
-        let hint = |size, runtime| Some(ClusterHint { size, runtime, ..ClusterHint::default() });
-        for (text, meaning) in [
-            ("none", ClusterWord::None),
-            ("horizontal", ClusterWord::With(Clustering::Horizontal(None))),
-            ("horizontal=10", ClusterWord::With(Clustering::Horizontal(hint(Some(10), None)))),
-            ("runtime=5min", ClusterWord::With(Clustering::Runtime(hint(None, Some(Duration::from_secs(300)))))),
-            ("auto", ClusterWord::With(Clustering::Auto)),
-        ] {
-            assert_eq!(clustering(text), Ok(meaning), "{text}");
-        }
-        for text in ["horizontal=0", "runtime=soon", "label=3", "sideways", ""] {
-            assert!(clustering(text).is_err(), "{text}");
-        }
-    }
-
-    #[test]
-    fn space_has_a_size() {
-        assert_eq!(cleanup("space=2 GB"), Ok(Cleanup::Space(Bytes(2_000_000_000))));
-        assert!(cleanup("space").is_err() && cleanup("space=much").is_err() && cleanup("leaf=1").is_err());
-    }
 }

@@ -18,7 +18,7 @@ pub(crate) fn plan_of(name: &str, path: &Path) -> Option<(Arc<Plan>, Policy)> {
 }
 
 /// Opens the store and takes in what was written since the last time.
-pub(crate) fn open(project: &Project) -> Result<Store, Failure> {
+pub fn open(project: &Project) -> Result<Store, Failure> {
     let path = project.store();
     if path.parent().is_some_and(|own| !own.is_dir()) {
         return Err(FolderError::NoRuns.into());

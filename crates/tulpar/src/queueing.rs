@@ -2,7 +2,7 @@
 
 use crate::executors;
 use crate::failure::Failure;
-use crate::progress::duration;
+use crate::view::duration;
 use std::collections::BTreeSet;
 use tulpar_core::diagnostic::{Diagnostic, IMPOSSIBLE_REQUEST};
 use tulpar_core::resources::{Request, USUAL_GRACE};

@@ -7,7 +7,7 @@ use std::io::{BufRead, BufReader, ErrorKind};
 use tulpar_exec::folder::RunFolder;
 
 /// Every record that is whole, as much of it as `T` wants to know.
-pub(crate) fn each<T: DeserializeOwned>(folder: &RunFolder, mut take: impl FnMut(T)) -> Result<(), Failure> {
+pub fn each<T: DeserializeOwned>(folder: &RunFolder, mut take: impl FnMut(T)) -> Result<(), Failure> {
     let path = folder.records();
     let failed = |source| Failure::Read { path: path.clone(), source };
     let file = match File::open(&path) {

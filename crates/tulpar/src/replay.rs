@@ -1,10 +1,10 @@
 //! A run as its journal tells it: the engine with every event applied, and whether a driver lives.
 //!
-//! Reads without any lock, while the run goes on or after it ended. It prints nothing but a warning about a
-//! damaged journal, and computes nothing that the engine knows.
+//! Reads without any lock, while the run goes on or after it ended. It warns of a damaged journal, and computes nothing
+//! that the engine knows.
 
 use crate::failure::Failure;
-use crate::print;
+use crate::messages::{Messages, Silent};
 use serde::Serialize;
 use std::path::Path;
 use std::sync::Arc;
@@ -17,11 +17,12 @@ use tulpar_core::provenance::Provenance;
 use tulpar_core::units::Timestamp;
 use tulpar_exec::folder::{Project, RunFolder, SavedRun};
 use tulpar_exec::journal::{self, Entry, Follow};
+use tulpar_store::RunAnswer;
 
 /// How a run stands, seen from outside.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub(crate) enum Standing {
+pub enum Standing {
     /// Planned; no event was written yet.
     Starting,
     Running,
@@ -34,7 +35,7 @@ pub(crate) enum Standing {
 }
 
 impl Standing {
-    pub(crate) fn word(self) -> &'static str {
+    pub fn word(self) -> &'static str {
         match self {
             Standing::Starting => "not started",
             Standing::Running => "running",
@@ -47,23 +48,36 @@ impl Standing {
     }
 }
 
+/// How a run stands, from what the store says and whether a driver lives.
+pub fn standing(answer: Option<&RunAnswer>, driver: Option<u32>) -> Standing {
+    match (answer.and_then(|answer| answer.outcome.as_deref()), driver) {
+        (Some("done"), _) => Standing::Done,
+        (Some("failed"), _) => Standing::Failed,
+        (Some("cancelled"), _) => Standing::Cancelled,
+        (Some("interrupted"), _) => Standing::Interrupted,
+        (_, Some(_)) => Standing::Running,
+        (_, None) if answer.and_then(|answer| answer.started).is_none() => Standing::Starting,
+        (_, None) => Standing::Stopped,
+    }
+}
+
 /// A run with everything that its journal says.
-pub(crate) struct Replayed {
-    pub(crate) folder: RunFolder,
+pub struct Replayed {
+    pub folder: RunFolder,
     /// The version of Tulpar that planned it.
-    pub(crate) version: String,
-    pub(crate) workflow_file: String,
-    pub(crate) provenance: Provenance,
-    pub(crate) engine: Engine,
+    pub version: String,
+    pub workflow_file: String,
+    pub provenance: Provenance,
+    pub engine: Engine,
     /// The process of its driver, while one lives.
-    pub(crate) driver: Option<u32>,
-    pub(crate) started: Option<Timestamp>,
+    pub driver: Option<u32>,
+    pub started: Option<Timestamp>,
     /// The time of the last event.
-    pub(crate) last: Option<Timestamp>,
+    pub last: Option<Timestamp>,
     /// How long it was driven, without the pauses before each resume.
     driven: Duration,
     driven_since: Option<Timestamp>,
-    pub(crate) resumed: u32,
+    pub resumed: u32,
     /// Of the journal, what was read.
     offset: u64,
     /// The number of the next event.
@@ -73,7 +87,7 @@ pub(crate) struct Replayed {
 }
 
 impl Replayed {
-    pub(crate) fn standing(&self) -> Standing {
+    pub fn standing(&self) -> Standing {
         match (self.engine.outcome(), self.driver, self.started) {
             (Some(Outcome::Done), ..) => Standing::Done,
             (Some(Outcome::Failed), ..) => Standing::Failed,
@@ -86,23 +100,23 @@ impl Replayed {
     }
 
     /// How long it was driven, until now if it is.
-    pub(crate) fn took(&self) -> Duration {
+    pub fn took(&self) -> Duration {
         self.took_until(now())
     }
 
-    pub(crate) fn took_until(&self, now: Timestamp) -> Duration {
+    pub fn took_until(&self, now: Timestamp) -> Duration {
         let until = if self.standing() == Standing::Running { Some(now) } else { self.last };
         let open = until.zip(self.driven_since).map(|(until, since)| until.since(since));
         self.driven + open.unwrap_or_default()
     }
 
-    pub(crate) fn name(&self, job: JobId) -> String {
+    pub fn name(&self, job: JobId) -> String {
         self.engine.graph().name(job)
     }
 
     /// Takes in what the journal says since the last look; whether there was anything. Every event is looked at after
     /// it was applied.
-    pub(crate) fn advance(&mut self, mut each: impl FnMut(&Engine, &Entry)) -> Result<bool, Failure> {
+    pub fn advance(&mut self, mut each: impl FnMut(&Engine, &Entry)) -> Result<bool, Failure> {
         // As in `open_with`: asked first.
         self.driver = journal::writer(&self.folder.journal());
         if !self.folder.journal().exists() {
@@ -114,7 +128,7 @@ impl Replayed {
             let entries = follow.poll()?;
             if follow.take_restarted() {
                 // A resume cut what had been applied here.
-                *self = open_with(self.folder.clone(), each)?;
+                *self = open_with(&Silent, self.folder.clone(), each)?;
                 return Ok(true);
             }
             if entries.is_empty() {
@@ -158,12 +172,16 @@ impl Replayed {
 }
 
 /// Opens a run: the one with this name, or the latest.
-pub(crate) fn open(project: &Project, run: Option<&str>) -> Result<Replayed, Failure> {
-    open_with(project.run(run)?, |_, _| {})
+pub fn open(messages: &dyn Messages, project: &Project, run: Option<&str>) -> Result<Replayed, Failure> {
+    open_with(messages, project.run(run)?, |_, _| {})
 }
 
 /// The same, looking at every event after it was applied.
-pub(crate) fn open_with(folder: RunFolder, mut each: impl FnMut(&Engine, &Entry)) -> Result<Replayed, Failure> {
+pub fn open_with(
+    messages: &dyn Messages,
+    folder: RunFolder,
+    mut each: impl FnMut(&Engine, &Entry),
+) -> Result<Replayed, Failure> {
     let SavedRun { version, workflow_file, code, policy, plan } = folder.load()?;
     let provenance = Provenance::of(&plan, code);
     let engine = Engine::new(Arc::new(plan), policy).map_err(|cycle| Failure::usage(cycle.to_string()))?;
@@ -193,7 +211,7 @@ pub(crate) fn open_with(folder: RunFolder, mut each: impl FnMut(&Engine, &Entry)
     replayed.offset = read.offset;
     replayed.left_out += read.skipped.bad_lines + read.skipped.unknown;
     if replayed.left_out > 0 {
-        print::warning(&format!(
+        messages.warning(&format!(
             "the journal of {} does not read on after event {}; this is how things stood then",
             replayed.folder.name,
             replayed.expected - 1
@@ -202,18 +220,18 @@ pub(crate) fn open_with(folder: RunFolder, mut each: impl FnMut(&Engine, &Entry)
     Ok(replayed)
 }
 
-pub(crate) fn project(folder: Option<&Path>) -> Result<Project, Failure> {
+pub fn project(folder: Option<&Path>) -> Result<Project, Failure> {
     Ok(Project::new(folder.unwrap_or(Path::new(".")))?)
 }
 
-pub(crate) fn now() -> Timestamp {
+pub fn now() -> Timestamp {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     Timestamp(u64::try_from(since.as_micros()).unwrap_or(u64::MAX))
 }
 
 /// What a name on the command line means.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Named {
+pub enum Named {
     Job(JobId),
     /// All tasks of a set that has several, or none.
     Set(SetId),
@@ -225,7 +243,7 @@ pub(crate) enum Named {
 const MOST_COMPARED: usize = 20_000;
 
 /// Finds a task: `train`, `preprocess[part=3]`, or `preprocess[3]` for short.
-pub(crate) fn find(replayed: &Replayed, name: &str) -> Result<Named, Failure> {
+pub fn find(replayed: &Replayed, name: &str) -> Result<Named, Failure> {
     let graph = replayed.engine.graph();
     // In a planned run each task is a set of its own, with the brackets in its name.
     let whole = graph.plan().set_named(name).map(|_| name);
@@ -277,7 +295,7 @@ fn short_name(graph: &tulpar_core::plan::Graph, job: JobId) -> String {
 }
 
 /// The jobs that a name stands for.
-pub(crate) fn jobs(replayed: &Replayed, named: Named) -> Vec<JobId> {
+pub fn jobs(replayed: &Replayed, named: Named) -> Vec<JobId> {
     match named {
         Named::Job(job) => vec![job],
         Named::Set(set) => replayed.engine.graph().jobs_of(set).into_iter().flatten().collect(),

@@ -1,6 +1,5 @@
 //! How the searches of a run stand, in a line and as data.
 
-use crate::print::{self, Style};
 use serde::Serialize;
 use std::collections::BTreeMap;
 use tulpar_core::engine::Engine;
@@ -10,23 +9,23 @@ use tulpar_report::trial_state;
 
 /// A search, as `--json` says it.
 #[derive(Clone, Debug, Serialize)]
-pub(crate) struct SearchView {
-    pub(crate) task: String,
+pub struct SearchView {
+    pub task: String,
     /// How many trials ended in which way.
-    pub(crate) trials: BTreeMap<&'static str, u32>,
+    pub trials: BTreeMap<&'static str, u32>,
     /// With several objectives, all of which none is better than in all of them.
-    pub(crate) best: Vec<BestView>,
+    pub best: Vec<BestView>,
 }
 
 #[derive(Clone, Debug, Serialize)]
-pub(crate) struct BestView {
+pub struct BestView {
     /// As the task is called; nothing where somebody else ran it.
-    pub(crate) name: Option<String>,
-    pub(crate) params: Values,
-    pub(crate) values: BTreeMap<String, f64>,
+    pub name: Option<String>,
+    pub params: Values,
+    pub values: BTreeMap<String, f64>,
 }
 
-pub(crate) fn views(engine: &Engine) -> Vec<SearchView> {
+pub fn views(engine: &Engine) -> Vec<SearchView> {
     let graph = engine.graph();
     let view = |search| {
         let study = graph.study(search)?;
@@ -57,7 +56,7 @@ fn values(study: &Study, trial: &Trial) -> BTreeMap<String, f64> {
 }
 
 /// For a line of progress: `search 12/50, best loss 0.25`.
-pub(crate) fn standing(engine: &Engine) -> Vec<String> {
+pub fn standing(engine: &Engine) -> Vec<String> {
     let graph = engine.graph();
     let one = |search: SearchId| {
         let study = graph.study(search)?;
@@ -73,29 +72,6 @@ pub(crate) fn standing(engine: &Engine) -> Vec<String> {
     graph.searches().filter_map(one).collect()
 }
 
-/// The last words about a run's searches.
-pub(crate) fn say(searches: &[SearchView]) {
-    for search in searches {
-        let counts: Vec<String> = search.trials.iter().map(|(state, count)| format!("{count} {state}")).collect();
-        if search.best.is_empty() {
-            let why = match search.trials.contains_key("complete") {
-                true => "no trial kept the constraints",
-                false => "no trial said its numbers",
-            };
-            print::note(&format!("{}: {why} ({})", search.task, counts.join(", ")));
-            continue;
-        }
-        let what = if search.best.len() == 1 { "best" } else { "none is better in all than" };
-        print::note(&format!("{}: {}", search.task, counts.join(", ")));
-        for best in &search.best {
-            let name = best.name.as_deref().unwrap_or("a trial from outside");
-            let params: Vec<String> = best.params.iter().map(|(name, value)| format!("{name}={value}")).collect();
-            let numbers = Style::Good.paint(&numbers(&best.values), print::colour_on_stderr());
-            print::note(&format!("{what} {name}: {numbers} with {}", params.join(" ")));
-        }
-    }
-}
-
-pub(crate) fn numbers(values: &BTreeMap<String, f64>) -> String {
+pub fn numbers(values: &BTreeMap<String, f64>) -> String {
     values.iter().map(|(name, value)| format!("{name} {value}")).collect::<Vec<_>>().join(", ")
 }

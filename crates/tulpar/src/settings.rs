@@ -1,9 +1,10 @@
 //! What comes from outside the workflow: its file, sites, secrets and the user's configuration folder.
 
-use crate::arguments::{CatalogueChoice, WorkflowChoice};
+use crate::choices::{CatalogueChoice, WorkflowChoice};
 use crate::executors;
 use crate::failure::Failure;
 use crate::findings::{self, Text};
+use crate::messages::Messages;
 use std::collections::BTreeMap;
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -25,7 +26,7 @@ const GZIP: [u8; 2] = [0x1f, 0x8b];
 const LARGEST_TEXT: u64 = 16 << 30;
 
 /// The text of a file, which may be compressed by gzip, as recorded workflows often are.
-pub(crate) fn read(path: &Path) -> Result<String, Failure> {
+pub fn read(path: &Path) -> Result<String, Failure> {
     let failed = |source| Failure::Read { path: path.to_owned(), source };
     let mut bytes = std::fs::read(path).map_err(failed)?;
     if bytes.starts_with(&GZIP) {
@@ -45,7 +46,7 @@ pub(crate) fn read(path: &Path) -> Result<String, Failure> {
 }
 
 /// The workflow file that was named, or the one with a usual name.
-pub(crate) fn workflow_file(folder: Option<&Path>, choice: &WorkflowChoice) -> Result<PathBuf, Failure> {
+pub fn workflow_file(folder: Option<&Path>, choice: &WorkflowChoice) -> Result<PathBuf, Failure> {
     let folder = folder.unwrap_or(Path::new("."));
     if let Some(file) = &choice.file {
         return Ok(folder.join(file));
@@ -58,19 +59,19 @@ pub(crate) fn workflow_file(folder: Option<&Path>, choice: &WorkflowChoice) -> R
     })
 }
 
-pub(crate) fn overrides(choice: &WorkflowChoice) -> BTreeMap<String, String> {
+pub fn overrides(choice: &WorkflowChoice) -> BTreeMap<String, String> {
     choice.params.iter().cloned().collect()
 }
 
 /// `$XDG_CONFIG_HOME/tulpar` or `~/.config/tulpar`.
-pub(crate) fn configuration_folder() -> Option<PathBuf> {
+pub fn configuration_folder() -> Option<PathBuf> {
     let own = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
     own("XDG_CONFIG_HOME").or_else(|| Some(own("HOME")?.join(".config"))).map(|folder| folder.join("tulpar"))
 }
 
 /// The files that describe the world, in the order in which they are read: the user's, those beside the workflow,
 /// those that were named. What a later one says of a name counts.
-pub(crate) fn catalogue_files(choice: &CatalogueChoice, project: &Path) -> Vec<PathBuf> {
+pub fn catalogue_files(choice: &CatalogueChoice, project: &Path) -> Vec<PathBuf> {
     let mut files = Vec::new();
     let folders = configuration_folder().into_iter().chain([project.to_owned()]);
     for folder in folders {
@@ -84,14 +85,14 @@ pub(crate) fn catalogue_files(choice: &CatalogueChoice, project: &Path) -> Vec<P
 
 /// All that is known of the world. `local`, this machine, is always there, with the nodes that it is described with,
 /// or else with what it really has.
-pub(crate) fn catalogue(choice: &CatalogueChoice, project: &Path) -> Result<Catalogue, Failure> {
+pub fn catalogue(choice: &CatalogueChoice, project: &Path, messages: &dyn Messages) -> Result<Catalogue, Failure> {
     let mut catalogue = Catalogue::default();
     let mut bad = false;
     for path in catalogue_files(choice, project) {
         let text = read(&path)?;
         let (mut described, found) = tulpar_core::catalogue::read_after(&text, &catalogue);
         let name = path.display().to_string();
-        findings::show(&Text { name, text: &text }, &found);
+        messages.findings(&Text { name, text: &text }, &found);
         bad |= findings::any_error(&found);
         if let Some(folder) = folder_from(project, &path) {
             described.rebase(&folder);
@@ -128,7 +129,7 @@ fn folder_from(project: &Path, file: &Path) -> Option<String> {
 }
 
 /// The site that was chosen, among those that can run tasks.
-pub(crate) fn site(choice: &WorkflowChoice, catalogue: &Catalogue) -> Result<Site, Failure> {
+pub fn site(choice: &WorkflowChoice, catalogue: &Catalogue) -> Result<Site, Failure> {
     let names = choice.site.as_deref().unwrap_or(LOCAL);
     // A plan may use several; what is checked is checked against the first.
     let wanted = names.split(',').next().unwrap_or(names).trim();
@@ -160,7 +161,7 @@ pub(crate) fn site(choice: &WorkflowChoice, catalogue: &Catalogue) -> Result<Sit
 }
 
 /// The value of a secret: the environment first, then a file in the configuration folder.
-pub(crate) fn secret(name: &str) -> Option<String> {
+pub fn secret(name: &str) -> Option<String> {
     if let Ok(value) = std::env::var(name) {
         return Some(value);
     }

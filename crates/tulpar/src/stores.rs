@@ -12,7 +12,7 @@ const PATIENCE: Duration = Duration::from_secs(5);
 /// More names than this tell nobody more.
 const NAMED: usize = 3;
 
-pub(crate) fn findings(project: &Path, catalogue: &Catalogue) -> Vec<Finding> {
+pub fn findings(project: &Path, catalogue: &Catalogue) -> Vec<Finding> {
     let mut findings = Vec::new();
     let mut servers: Vec<&FileServer> = Vec::new();
     for site in &catalogue.sites {

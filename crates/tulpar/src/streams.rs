@@ -12,7 +12,7 @@ use tulpar_core::ids::JobId;
 use tulpar_launch::Redaction;
 
 /// Opens what a task wrote. A task can put a link in place of the file, which would show any file of the person who looks.
-pub(crate) fn open(path: &Path) -> io::Result<File> {
+pub fn open(path: &Path) -> io::Result<File> {
     let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
     let file = match rustix::fs::open(path, flags, Mode::empty()) {
         Ok(file) => File::from(file),
@@ -26,7 +26,7 @@ pub(crate) fn open(path: &Path) -> io::Result<File> {
 }
 
 /// The values of the task's secrets that are known here and now.
-pub(crate) fn redaction(engine: &Engine, job: JobId) -> Redaction {
+pub fn redaction(engine: &Engine, job: JobId) -> Redaction {
     let names = &engine.plan().task(engine.graph().set_of(job)).settings.environment.secrets;
     Redaction::new(names.iter().filter_map(|name| crate::settings::secret(name)))
 }

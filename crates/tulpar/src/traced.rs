@@ -1,8 +1,9 @@
 //! The I/O of a run's tasks, from the logs that lie beside their attempts.
 
 use crate::failure::Failure;
+use crate::messages::Messages;
+use crate::records;
 use crate::replay::Replayed;
-use crate::{print, records};
 use serde::Deserialize;
 use tulpar_core::ids::AttemptId;
 use tulpar_report::io::TaskIo;
@@ -27,7 +28,7 @@ struct Named {
 }
 
 /// Tasks whose I/O was traced, by the time that they spent in it. The last attempt of each that has a log counts.
-pub(crate) fn tasks(replayed: &Replayed) -> Result<Vec<TaskIo>, Failure> {
+pub fn tasks(replayed: &Replayed, messages: &dyn Messages) -> Result<Vec<TaskIo>, Failure> {
     let attempts = replayed.folder.attempts();
     let mut logs = std::collections::BTreeMap::new();
     records::each(&replayed.folder, |record: Traced| {
@@ -50,7 +51,7 @@ pub(crate) fn tasks(replayed: &Replayed) -> Result<Vec<TaskIo>, Failure> {
                 let name = replayed.engine.graph().name(job);
                 tasks.push(TaskIo::of(name, path.display().to_string(), &report));
             }
-            Err(error) => print::warning(&format!("{}: {error}", path.display())),
+            Err(error) => messages.warning(&format!("{}: {error}", path.display())),
         }
     }
     let seconds = |task: &TaskIo| task.io_seconds.unwrap_or(0.0);

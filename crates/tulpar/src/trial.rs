@@ -19,7 +19,7 @@ use tulpar_launch::{Folders, Launcher, Notice, Options, service_answers};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub(crate) enum Verdict {
+pub enum Verdict {
     Good,
     /// Not there; only workflows that ask for it need it.
     Missing,
@@ -29,20 +29,20 @@ pub(crate) enum Verdict {
 }
 
 #[derive(Serialize)]
-pub(crate) struct Finding {
-    pub(crate) what: &'static str,
-    pub(crate) verdict: Verdict,
-    pub(crate) says: String,
+pub struct Finding {
+    pub what: &'static str,
+    pub verdict: Verdict,
+    pub says: String,
     #[serde(skip_serializing_if = "String::is_empty")]
-    pub(crate) to_do: String,
+    pub to_do: String,
 }
 
 impl Finding {
-    pub(crate) fn new(what: &'static str, verdict: Verdict, says: impl Into<String>) -> Self {
+    pub fn new(what: &'static str, verdict: Verdict, says: impl Into<String>) -> Self {
         Self { what, verdict, says: says.into(), to_do: String::new() }
     }
 
-    pub(crate) fn advise(mut self, words: impl Into<String>) -> Self {
+    pub fn advise(mut self, words: impl Into<String>) -> Self {
         self.to_do = words.into();
         self
     }
@@ -53,7 +53,7 @@ const FEW_FILES: u64 = 1024;
 const PATIENCE: Duration = Duration::from_secs(20);
 const SAYS: &str = "tulpar was here\n";
 
-pub(crate) fn findings(project: &Path, sites: &[Site]) -> Vec<Finding> {
+pub fn findings(project: &Path, sites: &[Site]) -> Vec<Finding> {
     let mut findings = Vec::new();
     match Place::make(project) {
         Ok(place) => {
@@ -149,7 +149,7 @@ fn run_task(place: &Path) -> Result<Duration, String> {
                 break Ok(Duration::from_micros(report.usage.wall_us));
             }
             Ok(Notice::Ended(_, report)) => {
-                break Err(format!("{} {}", crate::progress::ending(&report.ending), report.stderr_tail));
+                break Err(format!("{} {}", report.ending.words(), report.stderr_tail));
             }
             Err(_) => break Err(format!("a trivial task did not end within {} s", PATIENCE.as_secs())),
         }

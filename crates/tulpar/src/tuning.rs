@@ -1,13 +1,8 @@
-//! What can be typed about a search that has no workflow file, and the workflow that it means.
+//! The workflow of a search that has no file: one command, a space, and objectives.
 //!
-//! The workflow is text like any other: from there on `tulpar tune` is `tulpar run`.
+//! The workflow is text like any other: from there on a search is a run.
 
-use crate::arguments::{LaunchArguments, RunArguments, WorkflowChoice};
-use crate::failure::Failure;
-use crate::pilots::PilotArguments;
-use crate::planning::PlanningArguments;
-use crate::scheduling::{SchedulingArguments, SeveralArguments};
-use clap::Args;
+use crate::Failure;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value as Json, json};
 use std::path::{Component, Path};
@@ -16,163 +11,46 @@ use tulpar_core::hpo::{Objective, Parameter, Pruner, Sampler, Settings, Space, S
 /// What people call the file that `--client` prints.
 const CLIENT: &str = "tulpar_client.py";
 
-#[derive(Debug, Args)]
-pub(crate) struct TuneArguments {
-    #[command(flatten)]
-    pub(crate) workflow: WorkflowChoice,
-
-    /// How many trials
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
-    pub(crate) trials: Option<u32>,
-
-    /// How many trials at once (default: as many as there is room for)
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
-    pub(crate) parallel: Option<u32>,
-
-    /// Trials that end in the same order get the same parameters for the same seed
-    #[arg(long, value_name = "N")]
-    pub(crate) seed: Option<u64>,
-
-    /// Where Optuna sees the study and may add trials: a journal file, or sqlite:///study.db (default: a journal file in
-    /// the run's folder). Trials that are there already are learnt from
-    #[arg(long, value_name = "FILE")]
-    pub(crate) storage: Option<String>,
-
-    /// What the study is called in its storage (default: as the run)
-    #[arg(long, value_name = "NAME")]
-    pub(crate) study: Option<String>,
-
-    /// Go on in the background, also after logout
-    #[arg(long)]
-    pub(crate) detach: bool,
-
-    /// Go on in the background, and watch it here
-    #[arg(long, conflicts_with_all = ["detach", "json"])]
-    pub(crate) watch: bool,
-
-    #[command(flatten)]
-    pub(crate) launch: LaunchArguments,
-
-    /// Print a Python file with `report`, `should_prune` and `parameters` for your program, and end
-    #[arg(long, exclusive = true)]
-    pub(crate) client: bool,
-
-    /// Print the outcome and the best parameters as JSON
-    #[arg(long)]
-    pub(crate) json: bool,
-
-    #[command(flatten)]
-    pub(crate) command: CommandArguments,
-
-    #[command(flatten)]
-    pub(crate) pilots: PilotArguments,
-
-    #[command(flatten)]
-    pub(crate) scheduling: SchedulingArguments,
+/// A search of one command, in the words of the command line.
+#[derive(Clone, Debug, Default)]
+pub struct SearchCommand {
+    /// The program of a trial, with the parameters as `{lr}`.
+    pub words: Vec<String>,
+    /// Parameters, as `NAME=DOMAIN`.
+    pub space: Vec<String>,
+    pub minimize: Vec<String>,
+    pub maximize: Vec<String>,
+    pub sampler: Option<String>,
+    pub pruner: Option<String>,
+    pub trials: Option<u32>,
+    pub parallel: Option<u32>,
+    pub seed: Option<u64>,
+    /// Where Optuna sees the study, and its name there.
+    pub storage: Option<String>,
+    pub study: Option<String>,
+    /// No trial begins when the search took so long.
+    pub budget: Option<String>,
+    pub gpu_hours: Option<String>,
+    pub constraints: Vec<String>,
+    /// Parameters to try first, as `NAME=VALUE,…`.
+    pub starts: Vec<String>,
+    /// Files and folders that the program needs and the command does not name.
+    pub with: Vec<String>,
+    /// Files that a trial leaves, as `NAME=PATH`.
+    pub out: Vec<String>,
+    pub cpus: Option<String>,
+    pub gpus: Option<String>,
+    pub memory: Option<String>,
+    pub time: Option<String>,
+    pub container: Option<String>,
+    /// The name of the run.
+    pub name: String,
 }
 
-/// A search of one command.
-#[derive(Debug, Args)]
-#[command(next_help_heading = "Without a workflow file")]
-pub(crate) struct CommandArguments {
-    /// The program of a trial, with the parameters as `{lr}`; existing files that it names are given to every trial
-    #[arg(last = true, value_name = "COMMAND", conflicts_with = "file")]
-    pub(crate) words: Vec<String>,
-
-    /// A parameter: 'lr=log(1e-5,1e-1)', 'layers=int(1,8)', 'drop=float(0,0.5)', 'opt=choice(adam,sgd)'; may be
-    /// repeated
-    #[arg(long = "space", value_name = "NAME=DOMAIN", requires = "words")]
-    pub(crate) space: Vec<String>,
-
-    /// The number that shall become small, as the program says it: {"loss": 0.2}; may be repeated
-    #[arg(long, value_name = "NAME", requires = "words")]
-    pub(crate) minimize: Vec<String>,
-
-    /// The number that shall become large; may be repeated
-    #[arg(long, value_name = "NAME", requires = "words")]
-    pub(crate) maximize: Vec<String>,
-
-    /// Who chooses parameters: tpe, gp, cma, quasi, random, grid, nsga2
-    #[arg(long, value_name = "NAME", requires = "words")]
-    pub(crate) sampler: Option<String>,
-
-    /// Who ends hopeless trials early
-    #[arg(long, value_name = "NAME", requires = "words")]
-    pub(crate) pruner: Option<String>,
-
-    /// No trial begins when the search took so long, e.g. 2h; with it `--trials` may be left out
-    #[arg(long, value_name = "TIME", requires = "words")]
-    pub(crate) budget: Option<String>,
-
-    /// No trial begins when all together used so many hours of one GPU; with it `--trials` may be left out
-    #[arg(long, value_name = "HOURS", requires = "words")]
-    pub(crate) gpu_hours: Option<String>,
-
-    /// A number that the program says, and how large or small it may be: 'latency <= 20'; may be repeated
-    #[arg(long = "constraint", value_name = "LIMIT", requires = "words")]
-    pub(crate) constraints: Vec<String>,
-
-    /// Parameters to try first: 'lr=0.001,layers=3'; may be repeated
-    #[arg(long = "start", value_name = "NAME=VALUE,…", requires = "words")]
-    pub(crate) starts: Vec<String>,
-
-    /// A file or folder that the program needs and the command does not name; may be repeated
-    #[arg(long = "with", value_name = "PATH", requires = "words")]
-    pub(crate) with: Vec<String>,
-
-    /// A file that a trial leaves, such as 'model=model-{trial}.pt'; it is `{model}` in the command; may be repeated
-    #[arg(long = "out", value_name = "NAME=PATH", requires = "words")]
-    pub(crate) out: Vec<String>,
-
-    /// Cores of a trial
-    #[arg(long, value_name = "N", requires = "words")]
-    pub(crate) cpus: Option<String>,
-
-    /// GPUs of a trial
-    #[arg(long, value_name = "N", requires = "words")]
-    pub(crate) gpus: Option<String>,
-
-    /// Memory of a trial, e.g. 4GB
-    #[arg(long, value_name = "SIZE", requires = "words")]
-    pub(crate) memory: Option<String>,
-
-    /// How long a trial may take, e.g. 2h
-    #[arg(long, value_name = "TIME", requires = "words")]
-    pub(crate) time: Option<String>,
-
-    /// The container image of a trial
-    #[arg(long, value_name = "IMAGE", requires = "words")]
-    pub(crate) container: Option<String>,
-
-    /// What the run is called
-    #[arg(long, value_name = "NAME", default_value = "tune", requires = "words")]
-    pub(crate) name: String,
-}
-
-impl TuneArguments {
-    /// What `tulpar run` would have been told.
-    pub(crate) fn into_run(self) -> RunArguments {
-        RunArguments {
-            workflow: self.workflow,
-            several: SeveralArguments::default(),
-            until: Vec::new(),
-            force: Vec::new(),
-            dry_run: false,
-            detach: self.detach,
-            watch: self.watch,
-            no_cache: false,
-            fail_fast: false,
-            launch: self.launch,
-            json: self.json,
-            pilots: self.pilots,
-            scheduling: self.scheduling,
-            planning: PlanningArguments::default(),
-        }
-    }
-
+impl SearchCommand {
     /// The workflow of a command, with the existing files of the folder that it names.
-    pub(crate) fn text(&self, folder: &Path) -> Result<String, Failure> {
-        let command = &self.command;
+    pub fn text(&self, folder: &Path) -> Result<String, Failure> {
+        let command = self;
         let settings = self.settings()?;
         let files = named_files(folder, command)?;
         let names: Vec<String> = (1..=files.len()).map(|number| format!("file_{number}")).collect();
@@ -213,8 +91,8 @@ impl TuneArguments {
         Ok(format!("{workflow:#}\n"))
     }
 
-    fn settings(&self) -> Result<Settings, Failure> {
-        let command = &self.command;
+    pub fn settings(&self) -> Result<Settings, Failure> {
+        let command = self;
         if command.minimize.is_empty() && command.maximize.is_empty() {
             let hint =
                 "say `--minimize loss` or `--maximize accuracy`; the program prints that number: {\"loss\": 0.2}";
@@ -286,7 +164,7 @@ fn set(object: &mut Json, key: &str, value: &Option<impl serde::Serialize>) {
     }
 }
 
-fn outputs(command: &CommandArguments) -> Result<Map<String, Json>, Failure> {
+fn outputs(command: &SearchCommand) -> Result<Map<String, Json>, Failure> {
     let output = |text: &String| match text.split_once('=') {
         Some((name, path)) if !name.is_empty() && !path.is_empty() => Ok((name.to_owned(), Json::from(path))),
         _ => Err(Failure::usage_with(
@@ -298,7 +176,7 @@ fn outputs(command: &CommandArguments) -> Result<Map<String, Json>, Failure> {
 }
 
 /// Files and folders of the project that the command names, once each, and those that were asked for.
-fn named_files(folder: &Path, command: &CommandArguments) -> Result<Vec<String>, Failure> {
+fn named_files(folder: &Path, command: &SearchCommand) -> Result<Vec<String>, Failure> {
     let mut found: Vec<String> = Vec::new();
     for path in &command.with {
         match inside(folder, path) {

@@ -31,15 +31,15 @@ struct Elsewhere {
 
 /// The files that the tasks of a set read beside their inputs.
 #[derive(Serialize)]
-pub(crate) struct Undeclared {
-    pub(crate) task: String,
-    pub(crate) files: Vec<String>,
+pub struct Undeclared {
+    pub task: String,
+    pub files: Vec<String>,
     /// The lines to write so that Tulpar sees changes of them.
-    pub(crate) declare: Vec<String>,
+    pub declare: Vec<String>,
 }
 
 /// Of all task sets of a run whose I/O was recorded.
-pub(crate) fn of_run(project: &Project, folder: &RunFolder, plan: &Plan) -> Result<Vec<Undeclared>, Failure> {
+pub fn of_run(project: &Project, folder: &RunFolder, plan: &Plan) -> Result<Vec<Undeclared>, Failure> {
     if !plan.workflow.tasks.iter().any(|task| task.settings.io.is_some()) {
         return Ok(Vec::new());
     }
@@ -56,7 +56,7 @@ pub(crate) fn of_run(project: &Project, folder: &RunFolder, plan: &Plan) -> Resu
 }
 
 /// Of one task, by its name in the run that did the work.
-pub(crate) fn of_task(project: &Project, folder: &RunFolder, plan: &Plan, set: SetId, name: &str) -> Undeclared {
+pub fn of_task(project: &Project, folder: &RunFolder, plan: &Plan, set: SetId, name: &str) -> Undeclared {
     let mut read = BTreeSet::new();
     if plan.task(set).settings.io.is_some() {
         // An explanation without it is better than none.
@@ -122,7 +122,7 @@ fn package(file: &Path) -> &Path {
 
 impl Undeclared {
     /// `src/lab/a.py, src/lab/b.py and 3 more`
-    pub(crate) fn names(&self) -> String {
+    pub fn names(&self) -> String {
         let shown = self.files.iter().take(MOST_TOLD).cloned().collect::<Vec<_>>().join(", ");
         match self.files.len().saturating_sub(MOST_TOLD) {
             0 => shown,

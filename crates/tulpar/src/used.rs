@@ -1,24 +1,24 @@
 //! What the attempts of a task set used, summed up as their ends are recorded; and why one did not end well.
 
-use crate::{declared, progress};
+use crate::declared;
 use tulpar_core::job::Report;
 
 /// What the attempts of a task set used, together.
 #[derive(Clone, Default)]
-pub(crate) struct Used {
+pub struct Used {
     /// Attempts that ended well.
-    pub(crate) good: u32,
-    pub(crate) good_wall_us: u64,
-    pub(crate) max_wall_us: u64,
-    pub(crate) wall_us: u64,
-    pub(crate) cpu_us: u64,
-    pub(crate) peak_rss: u64,
-    pub(crate) read_bytes: u64,
-    pub(crate) write_bytes: u64,
+    pub good: u32,
+    pub good_wall_us: u64,
+    pub max_wall_us: u64,
+    pub wall_us: u64,
+    pub cpu_us: u64,
+    pub peak_rss: u64,
+    pub read_bytes: u64,
+    pub write_bytes: u64,
 }
 
 impl Used {
-    pub(crate) fn add(&mut self, report: &Report) {
+    pub fn add(&mut self, report: &Report) {
         let usage = &report.usage;
         if report.ending.is_success() {
             self.good += 1;
@@ -34,9 +34,9 @@ impl Used {
 }
 
 /// How it ended, and the last thing that it said.
-pub(crate) fn why(report: &Report) -> String {
+pub fn why(report: &Report) -> String {
     let made = declared::made(report).map(|made| format!("; it made {made}")).unwrap_or_default();
-    let ending = progress::ending(&report.ending) + &made;
+    let ending = report.ending.words() + &made;
     match report.stderr_tail.lines().last() {
         Some(last) => format!("{ending}: {}", last.trim()),
         None => ending,

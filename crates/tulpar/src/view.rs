@@ -1,6 +1,5 @@
 //! Words and numbers that several verbs share: times, states, requests, reasons, attempts.
 
-use crate::progress::{self, duration};
 use serde::{Serialize, Serializer};
 use std::time::Duration;
 use tulpar_core::calendar::Date;
@@ -13,7 +12,7 @@ use tulpar_core::units::{Bytes, Timestamp};
 
 /// A point in time that other programs read as RFC 3339 and people as `2025-11-15 20:57:03 UTC`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Moment(pub(crate) Timestamp);
+pub struct Moment(pub Timestamp);
 
 impl std::fmt::Display for Moment {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -27,8 +26,26 @@ impl Serialize for Moment {
     }
 }
 
+/// A duration as people say it: `40 ms`, `0.8 s`, `12 s`, `3 min 20 s`, `2 h 5 min`.
+pub fn duration(duration: Duration) -> String {
+    let seconds = duration.as_secs_f64();
+    if duration < Duration::from_millis(100) {
+        return format!("{} ms", duration.as_millis());
+    }
+    if seconds < 9.95 {
+        return format!("{seconds:.1} s");
+    }
+    let whole = seconds.round() as u64;
+    match whole {
+        0..60 => format!("{whole} s"),
+        60..3600 => format!("{} min {} s", whole / 60, whole % 60),
+        3600..86400 => format!("{} h {} min", whole / 3600, whole % 3600 / 60),
+        _ => format!("{} d {} h", whole / 86400, whole % 86400 / 3600),
+    }
+}
+
 /// A state in words. Without a driver nothing runs, whatever the last event said.
-pub(crate) fn state_word(state: State, driven: bool) -> &'static str {
+pub fn state_word(state: State, driven: bool) -> &'static str {
     match state {
         State::Submitted | State::Running if !driven => "interrupted",
         State::Waiting => "waiting",
@@ -46,7 +63,7 @@ pub(crate) fn state_word(state: State, driven: bool) -> &'static str {
     }
 }
 
-pub(crate) fn blame_words(blame: Blame) -> &'static str {
+pub fn blame_words(blame: Blame) -> &'static str {
     match blame {
         Blame::Task => "the task itself: its program, its inputs, or what the workflow says about it",
         Blame::Resources => "its resources: it asked for too little, and more tries are not allowed",
@@ -57,7 +74,7 @@ pub(crate) fn blame_words(blame: Blame) -> &'static str {
 }
 
 /// `2 cpus, 200 MB, 1 GPU, 2 h`
-pub(crate) fn request_words(request: &Request) -> String {
+pub fn request_words(request: &Request) -> String {
     let cpus = f64::from(request.milli_cpus) / 1000.0;
     let mut parts = vec![if request.milli_cpus == 1000 { "1 cpu".to_owned() } else { format!("{cpus} cpus") }];
     if request.memory.0 > 0 {
@@ -80,21 +97,21 @@ pub(crate) fn request_words(request: &Request) -> String {
 }
 
 /// `0.5 fpga`, `1 matlab`
-pub(crate) fn named_words(named: &Named) -> impl Iterator<Item = String> + '_ {
+pub fn named_words(named: &Named) -> impl Iterator<Item = String> + '_ {
     named.iter().map(|(name, amount)| format!("{} {name}", f64::from(*amount) / 1000.0))
 }
 
 /// How large a site is, all nodes together.
 #[derive(Serialize)]
-pub(crate) struct SiteSize {
-    pub(crate) name: String,
-    pub(crate) nodes: usize,
-    pub(crate) cpus: f64,
-    pub(crate) gpus: usize,
+pub struct SiteSize {
+    pub name: String,
+    pub nodes: usize,
+    pub cpus: f64,
+    pub gpus: usize,
 }
 
 impl SiteSize {
-    pub(crate) fn new(site: &Site) -> Self {
+    pub fn new(site: &Site) -> Self {
         Self {
             name: site.name.clone(),
             nodes: site.nodes.len(),
@@ -105,12 +122,12 @@ impl SiteSize {
 }
 
 /// What was used, as a share of one core: 250 % is two and a half cores.
-pub(crate) fn cpu_percent(cpu_us: u64, wall_us: u64) -> Option<u64> {
+pub fn cpu_percent(cpu_us: u64, wall_us: u64) -> Option<u64> {
     (wall_us > 0).then(|| (cpu_us * 100 + wall_us / 2) / wall_us)
 }
 
 /// `in 2.3 s, 98 % cpu, at most 120 MB`
-pub(crate) fn usage_words(usage: &Usage) -> String {
+pub fn usage_words(usage: &Usage) -> String {
     let mut parts = vec![format!("after {}", duration(Duration::from_micros(usage.wall_us)))];
     if let Some(percent) = cpu_percent(usage.user_us + usage.system_us, usage.wall_us) {
         parts.push(format!("{percent} % cpu"));
@@ -125,7 +142,7 @@ pub(crate) fn usage_words(usage: &Usage) -> String {
 const MOST_SHOWN: usize = 160;
 
 /// Why a task ran, one line a cause; each change with what it was and is.
-pub(crate) fn reason_lines(reason: &Reason) -> Vec<String> {
+pub fn reason_lines(reason: &Reason) -> Vec<String> {
     match reason {
         Reason::New => vec!["it was never run before here".into()],
         Reason::OutputsGone => vec!["its outputs are gone from the cache".into()],
@@ -181,37 +198,37 @@ fn around_difference(before: &str, now: &str) -> (String, String) {
 
 /// One try of a task.
 #[derive(Clone, Debug, Serialize)]
-pub(crate) struct AttemptView {
-    pub(crate) attempt: u32,
+pub struct AttemptView {
+    pub attempt: u32,
     /// Which way of doing it was taken: 0 is the task's own.
     #[serde(skip_serializing_if = "is_zero")]
-    pub(crate) variant: u32,
-    pub(crate) node: String,
+    pub variant: u32,
+    pub node: String,
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub(crate) gpus: Vec<String>,
-    pub(crate) request: Request,
+    pub gpus: Vec<String>,
+    pub request: Request,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) started: Option<Moment>,
+    pub started: Option<Moment>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) ended: Option<Moment>,
+    pub ended: Option<Moment>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) ending: Option<Ending>,
+    pub ending: Option<Ending>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) usage: Option<Usage>,
+    pub usage: Option<Usage>,
     #[serde(skip_serializing_if = "String::is_empty")]
-    pub(crate) stderr_tail: String,
+    pub stderr_tail: String,
     /// The files that it made, where it misses a declared output.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub(crate) made: Vec<OutputFile>,
+    pub made: Vec<OutputFile>,
     /// What lay in its output folders and is no file, so that it is not kept.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub(crate) left_out: Vec<String>,
+    pub left_out: Vec<String>,
     /// The tasks of a cluster, and the files that went.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) script: Option<ScriptReport>,
+    pub script: Option<ScriptReport>,
     /// What the next one was allowed, when that is more.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) next: Option<Request>,
+    pub next: Option<Request>,
 }
 
 fn is_zero(number: &u32) -> bool {
@@ -219,15 +236,15 @@ fn is_zero(number: &u32) -> bool {
 }
 
 /// `, variant 2`; nothing when the task was done in its own way.
-pub(crate) fn variant_words(variant: u32) -> String {
+pub fn variant_words(variant: u32) -> String {
     if variant == 0 { String::new() } else { format!(", variant {variant}") }
 }
 
 impl AttemptView {
     /// Its ending and what it used, in one line.
-    pub(crate) fn line(&self) -> String {
+    pub fn line(&self) -> String {
         let mut text = match (&self.ending, &self.started) {
-            (Some(ending), _) => progress::ending(ending),
+            (Some(ending), _) => ending.words(),
             (None, Some(_)) => "started".into(),
             (None, None) => "submitted".into(),
         };
@@ -244,7 +261,7 @@ impl AttemptView {
     }
 
     /// What went on inside a job that is more than one command: one line a transfer and a task.
-    pub(crate) fn inside(&self) -> Vec<String> {
+    pub fn inside(&self) -> Vec<String> {
         let Some(script) = &self.script else { return Vec::new() };
         let transfer = |one: &TransferReport| {
             let word = match one.what {
@@ -262,7 +279,7 @@ impl AttemptView {
         };
         let task = |one: &MemberReport| {
             let earlier = if one.earlier { " in an earlier attempt" } else { "" };
-            format!("{}: {}{earlier} {}", one.name, progress::ending(&one.ending), usage_words(&one.usage))
+            format!("{}: {}{earlier} {}", one.name, one.ending.words(), usage_words(&one.usage))
         };
         let order = |report: &&TransferReport| report.what != TransferKind::Pull;
         let (after, before): (Vec<_>, Vec<_>) = script.transfers.iter().partition(order);
@@ -276,7 +293,7 @@ impl AttemptView {
 }
 
 /// `1 task`, `3 tasks`
-pub(crate) fn count(number: usize, word: &str) -> String {
+pub fn count(number: usize, word: &str) -> String {
     if number == 1 { format!("1 {word}") } else { format!("{number} {word}s") }
 }
 

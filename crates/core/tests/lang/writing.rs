@@ -49,7 +49,7 @@ fn every_example_of_the_documentation_comes_back() {
         let text = block.split("```").next().unwrap_or("");
         assert!(comes_back(text, "docs/workflow.md"), "{text}");
     }
-    assert!(comes_back(include_str!("../../../tulpar/demo/workflow.yaml"), "the demo"));
+    assert!(comes_back(include_str!("../../../tulpar-cli/demo/workflow.yaml"), "the demo"));
 }
 
 #[test]

@@ -1,8 +1,8 @@
 //! What is said of a task or a task set, line by line. It renders views; it looks nothing up but what lies in a sandbox.
 
 use super::{ExplainView, SetExplainView};
-use crate::progress::duration;
 use crate::replay::{self, Standing};
+use crate::view::duration;
 use crate::view::{blame_words, count, reason_lines, state_word};
 use tulpar_core::engine::{Explanation, State};
 use tulpar_core::job::Ending;
@@ -10,13 +10,13 @@ use tulpar_core::units::Timestamp;
 
 /// Text for people: what is said, and what to do.
 #[derive(Debug, Default)]
-pub(crate) struct Words {
-    pub(crate) lines: Vec<String>,
-    pub(crate) hints: Vec<String>,
+pub struct Words {
+    pub lines: Vec<String>,
+    pub hints: Vec<String>,
 }
 
 impl Words {
-    pub(crate) fn only(line: String) -> Self {
+    pub fn only(line: String) -> Self {
         Self { lines: vec![line], hints: Vec::new() }
     }
 
@@ -30,7 +30,7 @@ impl Words {
 }
 
 /// Why a task is not over, in a few words for a table.
-pub(crate) fn short(explanation: &Explanation, now: Timestamp) -> String {
+pub fn short(explanation: &Explanation, now: Timestamp) -> String {
     match explanation {
         Explanation::Waiting { batch: Some(batch), .. } => {
             format!("{} of {} results of {} are there", batch.arrived, batch.by, batch.of)
@@ -64,7 +64,7 @@ pub(crate) fn short(explanation: &Explanation, now: Timestamp) -> String {
 }
 
 /// What is said of a task set, line by line, and what to do next.
-pub(crate) fn set_lines(view: &SetExplainView) -> Words {
+pub fn set_lines(view: &SetExplainView) -> Words {
     let mut words = Words::default();
     match view.tasks {
         None if !view.until.is_empty() => words.line(format!(
@@ -94,7 +94,7 @@ pub(crate) fn set_lines(view: &SetExplainView) -> Words {
 }
 
 /// What is said of a task, line by line, and what to do next.
-pub(crate) fn lines(view: &ExplainView) -> Words {
+pub fn lines(view: &ExplainView) -> Words {
     let mut words = Words::default();
     words.line(format!("{}: {} ({})", view.task, view.state, view.run));
     if let Some(explanation) = &view.explanation {
@@ -199,7 +199,7 @@ fn show_settled(words: &mut Words, view: &ExplainView, state: State, excused: bo
     match state {
         State::Failed => {
             if let Some(ending) = view.attempts.last().and_then(|last| last.ending.as_ref()) {
-                words.line(format!("It failed: {}.", crate::progress::ending(ending)));
+                words.line(format!("It failed: {}.", ending.words()));
             }
             if let Some(blame) = view.blame {
                 words.line(format!("To blame is {}.", blame_words(blame)));

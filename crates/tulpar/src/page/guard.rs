@@ -6,14 +6,14 @@ use tulpar_transfer::{Answer, Asked, Secret, is_this_machine};
 const COOKIE: &str = "tulpar-token";
 const YEAR: u32 = 365 * 24 * 60 * 60;
 
-pub(crate) struct Guard {
+pub struct Guard {
     token: Secret,
     /// It listens on this machine's own addresses only.
     local: bool,
 }
 
 impl Guard {
-    pub(crate) fn new(token: Secret, local: bool) -> Self {
+    pub fn new(token: Secret, local: bool) -> Self {
         Guard { token, local }
     }
 

@@ -16,9 +16,10 @@ mod task;
 mod timeline;
 mod watch;
 
-pub(crate) use guard::Guard;
+pub use guard::Guard;
 
 use crate::failure::Failure;
+use crate::messages::Messages;
 use board::Board;
 use facts::{Facts, RunFacts};
 use replays::Replays;
@@ -34,7 +35,7 @@ use tulpar_store::{Store, StoreError};
 use tulpar_transfer::{Answer, AnswerBody, Asked, Handler};
 
 /// What answers.
-pub(crate) struct Page {
+pub struct Page {
     project: Project,
     guard: Guard,
     board: Arc<Board>,
@@ -83,12 +84,12 @@ type Given = Result<Answer, Trouble>;
 
 impl Page {
     /// Opens the store, brings it up to date unless that takes long, and begins to follow what is written.
-    pub(crate) fn open(project: Project, guard: Guard) -> Result<Arc<Page>, Failure> {
+    pub fn open(project: Project, guard: Guard, messages: Arc<dyn Messages>) -> Result<Arc<Page>, Failure> {
         let board = Arc::new(Board::new());
         let replays = Arc::new(Replays::new());
-        let watching = watch::start(project.clone(), board.clone())?;
+        let watching = watch::start(project.clone(), board.clone(), messages.clone())?;
         let stores = Arc::new(Stores { path: project.store(), idle: Mutex::default() });
-        let reports = Arc::new(Reports::new(project.clone(), replays.clone(), stores.clone()));
+        let reports = Arc::new(Reports::new(project.clone(), replays.clone(), stores.clone(), messages));
         Ok(Arc::new(Page {
             stores,
             facts: Facts::new(project.clone()),
@@ -103,7 +104,7 @@ impl Page {
     }
 
     /// Ends the streams and what follows the journals.
-    pub(crate) fn close(&self) {
+    pub fn close(&self) {
         self.board.end();
         if let Some(watching) = lock(&self.watching).take() {
             let _ = watching.join();

@@ -5,6 +5,7 @@
 use super::{Trouble, lock};
 use crate::explanation::Causes;
 use crate::failure::Failure;
+use crate::messages::Silent;
 use crate::replay::{self, Replayed};
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -75,7 +76,7 @@ impl Noted {
 impl Shown {
     fn open(folder: RunFolder, count: &AtomicU64) -> Result<Self, Failure> {
         let mut noted = Noted::default();
-        let replayed = replay::open_with(folder, |engine, entry| {
+        let replayed = replay::open_with(&Silent, folder, |engine, entry| {
             noted.note(engine, entry);
             count.store(entry.seq, Ordering::Relaxed);
         })?;

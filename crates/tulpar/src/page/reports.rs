@@ -7,7 +7,8 @@
 use super::replays::{Look, Replays, Shared, is_large, read};
 use super::{Given, JSON, Page, Stores, Trouble, lock};
 use crate::failure::Failure;
-use crate::{print, verbs};
+use crate::messages::Messages;
+use crate::run_report;
 use serde::Serialize;
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex};
@@ -27,6 +28,7 @@ pub(super) struct Reports {
     project: Project,
     replays: Arc<Replays>,
     stores: Arc<Stores>,
+    messages: Arc<dyn Messages>,
     known: Mutex<Vec<Known>>,
     /// Runs whose reports are being made.
     making: Mutex<BTreeSet<String>>,
@@ -49,8 +51,13 @@ struct ReadingView {
 }
 
 impl Reports {
-    pub(super) fn new(project: Project, replays: Arc<Replays>, stores: Arc<Stores>) -> Self {
-        Reports { project, replays, stores, known: Mutex::default(), making: Mutex::default() }
+    pub(super) fn new(
+        project: Project,
+        replays: Arc<Replays>,
+        stores: Arc<Stores>,
+        messages: Arc<dyn Messages>,
+    ) -> Self {
+        Reports { project, replays, stores, messages, known: Mutex::default(), making: Mutex::default() }
     }
 
     /// The report; none while it is being made for the first time.
@@ -75,7 +82,7 @@ impl Reports {
             let (reports, folder) = (self.clone(), folder.clone());
             let work = move || {
                 if let Err(trouble) = reports.make_and_keep(&folder, events) {
-                    print::warning(&format!("no report of {}: {trouble}", folder.name));
+                    reports.messages.warning(&format!("no report of {}: {trouble}", folder.name));
                 }
                 lock(&reports.making).remove(&folder.name);
             };
@@ -95,7 +102,8 @@ impl Reports {
     fn make(&self, run: &str, shown: &Shared, events: u64) -> Result<Arc<Vec<u8>>, Failure> {
         let began = Instant::now();
         let shown = read(shown);
-        let report = verbs::report_of(&self.project, &shown.replayed, &shown.timeline, &shown.gathered)?;
+        let report =
+            run_report::report_of(&self.project, &shown.replayed, &shown.timeline, &shown.gathered, &*self.messages)?;
         let bytes = serde_json::to_vec(&report).map_err(|error| Failure::Bug(error.to_string()))?;
         Ok(self.put(run, events, Arc::new(bytes), began))
     }

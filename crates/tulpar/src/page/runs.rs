@@ -67,7 +67,7 @@ impl RunLine {
             run: name.to_owned(),
             parent: inside.map(|(parent, _)| parent.to_owned()),
             workflow: workflow.to_owned(),
-            standing: crate::verbs::standing(answer, driver),
+            standing: crate::replay::standing(answer, driver),
             simulated: folder.is_simulated(),
             driver,
             created,

@@ -7,7 +7,7 @@ use crate::explanation::{self, ExplainView, Link};
 use crate::history::{self, attempt_folder};
 use crate::replay::Standing;
 use crate::view::{request_words, state_word};
-use crate::{by_hand, streams, verbs};
+use crate::{by_hand, story, streams};
 use serde::Serialize;
 use std::io::{self, Read, Seek, SeekFrom};
 use std::path::Path;
@@ -155,9 +155,9 @@ impl Page {
             let found = self.stores.ask(|store| store.job(run, job)).ok().flatten();
             found.and_then(|found| found.name).unwrap_or_else(|| format!("job {}", job.0))
         };
-        let teller = verbs::StoryTeller { nodes: &facts.site.all, name: &name_of, tasks: &|_| 0 };
+        let teller = story::Known { nodes: &facts.site.all, name: &name_of, tasks: &|_| 0 };
         let told = |event: StoryEvent| {
-            let words = recorded(&event).map(|entry| verbs::story_words(&teller, &entry));
+            let words = recorded(&event).map(|entry| story::words(&teller, &entry));
             StoryLine {
                 seq: event.seq,
                 at: event.at,

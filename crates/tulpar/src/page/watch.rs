@@ -7,7 +7,7 @@ use super::board::Board;
 use super::replays::LARGE;
 use super::runs::RunLine;
 use crate::failure::Failure;
-use crate::print;
+use crate::messages::Messages;
 use crate::projection::plan_of;
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -36,7 +36,11 @@ struct Watch {
 
 /// Looks once, and goes on looking in a thread of its own. Where much has to be read first, that is done there too:
 /// the runs are put up as they are known, and say how far it is.
-pub(super) fn start(project: Project, board: Arc<Board>) -> Result<JoinHandle<()>, Failure> {
+pub(super) fn start(
+    project: Project,
+    board: Arc<Board>,
+    messages: Arc<dyn Messages>,
+) -> Result<JoinHandle<()>, Failure> {
     let store = Store::open(&project.store())?;
     let mut watch = Watch { project, board, store, known: BTreeMap::new(), not_before: BTreeMap::new() };
     let mut at_once = watch.announce()?;
@@ -55,7 +59,7 @@ pub(super) fn start(project: Project, board: Arc<Board>) -> Result<JoinHandle<()
                 // Said once; a full disk fills no screen.
                 Err(failure) if !complained => {
                     complained = true;
-                    print::warning(&format!("the page does not get news: {failure}"));
+                    messages.warning(&format!("the page does not get news: {failure}"));
                 }
                 Err(_) => {}
             }
