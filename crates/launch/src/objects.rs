@@ -199,7 +199,12 @@ pub(crate) fn write(
 ) -> io::Result<()> {
     let to = path(store, digest);
     let folder = to.parent().expect("two levels");
-    let fresh = folder.join(format!(".{}-{}", std::process::id(), NUMBER.fetch_add(1, Ordering::Relaxed)));
+    let fresh = folder.join(format!(
+        ".{}-{}-{}",
+        std::process::id(),
+        NUMBER.fetch_add(1, Ordering::Relaxed),
+        flat_name(digest)
+    ));
     fs::create_dir_all(folder)?;
     // Of a process of this number that was killed.
     let _ = fs::remove_file(&fresh);

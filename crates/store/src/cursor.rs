@@ -78,9 +78,10 @@ impl Cursor {
         Ok(())
     }
 
-    /// None when the event cannot be applied: an event before it is missing, and it may speak of what only that made known.
+    /// None when the event cannot be applied: an event before it is missing, and it may speak of what only that made known, or
+    /// it speaks of a job that there is not.
     pub(crate) fn take(&mut self, seq: u64, at: Timestamp, event: &Event) -> Option<Transitions> {
-        if seq != self.seq + 1 {
+        if seq != self.seq + 1 || event.job().is_some_and(|job| !self.knows(job.0)) {
             return None;
         }
         self.seq = seq;

@@ -148,6 +148,11 @@ pub(crate) fn taken_in(sql: &Connection, name: &str) -> rusqlite::Result<u64> {
     Ok(there.map_or(0, |run| offsets(&run).iter().sum::<i64>().unsigned_abs()))
 }
 
+/// The plan did not read when this run was taken in; it may now.
+fn lacks_plan(run: &RunRow) -> bool {
+    run.applied.is_none() && run.version.is_some()
+}
+
 fn length(path: &Path) -> i64 {
     fs::metadata(path).map_or(0, |about| signed(about.len()))
 }
@@ -193,17 +198,21 @@ impl Ingest<'_> {
         synced: &mut Synced,
     ) -> Result<bool, Trouble> {
         let there = rows::read_run(sql, self.name)?;
-        if there.as_ref().is_some_and(|there| {
+        let is_known = there.as_ref().is_some_and(|there| {
             there.journal_bytes == length(&self.journal)
                 && there.records_bytes == length(&self.records)
                 && there.samples_bytes == length(&self.samples)
-        }) {
+        });
+        if is_known && !there.as_ref().is_some_and(lacks_plan) {
+            return Ok(false);
+        }
+        // Before the transaction: reading a large plan or journal must not keep others from writing.
+        let from = self.prepare(there.as_ref(), cursors, plans)?;
+        if is_known && self.cursor.is_none() {
             return Ok(false);
         }
         self.news = true;
         let before = *synced;
-        // Before the transaction: reading a large plan or journal must not keep others from writing.
-        let from = self.prepare(there.as_ref(), cursors, plans)?;
         let more = self.take(sql, from, synced)?;
         if more.is_none() {
             *synced = before;
@@ -222,7 +231,10 @@ impl Ingest<'_> {
         let there = there.filter(|_| !anew);
         let offset = there.map_or(0, |there| there.journal_bytes);
         let begins = there.is_none_or(|there| there.jobs == 0);
-        if !begins && !has_line(&self.journal, offset).map_err(reading(&self.journal))? {
+        if !begins
+            && !there.is_some_and(lacks_plan)
+            && !has_line(&self.journal, offset).map_err(reading(&self.journal))?
+        {
             return Ok(Start { offset, anew, journal: false });
         }
         let mut kept = self.cursor.take().or_else(|| cursors.take(self.name));

@@ -1,7 +1,7 @@
 //! Removing runs: their logs, records, checkpoints and sandboxes. Never results, never the cache.
 
 use crate::Failure;
-use crate::messages::Silent;
+use crate::messages::Messages;
 use crate::replay::{self, Standing};
 use rustix::fs::{FlockOperation, flock};
 use std::fs::{self, File};
@@ -11,8 +11,8 @@ use std::path::{Path, PathBuf};
 use tulpar_exec::folder::{Project, RunFolder};
 
 /// Checkpoints and half-done work are lost with a run that could go on: only by name.
-pub fn worth_keeping(run: &RunFolder) -> Option<&'static str> {
-    let replayed = replay::open_with(&Silent, run.clone(), |_, _| {}).ok()?;
+pub fn worth_keeping(run: &RunFolder, messages: &dyn Messages) -> Option<&'static str> {
+    let replayed = replay::open_with(messages, run.clone(), |_, _| {}).ok()?;
     match replayed.standing() {
         Standing::Stopped | Standing::Interrupted => Some("it can be resumed"),
         _ => None,

@@ -41,7 +41,8 @@ pub struct Stops {
 /// How a run is driven, and who sees it.
 pub struct Driving<'a> {
     pub launch: &'a LaunchChoice,
-    pub stops: Stops,
+    /// Called once the run is loaded: until then the caller's process ends at once when it is told to.
+    pub stops: Box<dyn FnOnce() -> std::io::Result<Stops> + 'a>,
     /// The run that a person would resume, if there is one.
     pub resumed: Option<&'a str>,
     /// Paths whose files are to be remembered.
@@ -150,6 +151,7 @@ pub fn drive(project: &Project, folder: &RunFolder, driving: Driving<'_>) -> Res
     let saved = folder.load()?;
     let cached = saved.policy.cache;
     let (engine, journal, first) = take_up(folder, saved, messages)?;
+    let stops = stops().map_err(Failure::Launch)?;
     let plan = engine.plan().clone();
     let started = executors::start(project, folder, &engine, options(folder, launch))?;
     let (mut executor, observations) = match wrap {

@@ -190,7 +190,9 @@ pub(super) fn parse(line: &[u8]) -> Option<Line> {
                 incomplete: entry.incomplete,
             },
         };
-        return (found.stamps.len() == found.entry.outputs.len()).then_some(Line::Entry(digest, found));
+        // An earlier Tulpar kept the numbers of a trial as an output that no task has.
+        let is_old = found.entry.outputs.iter().any(|output| output.output == u32::MAX);
+        return (found.stamps.len() == found.entry.outputs.len() && !is_old).then_some(Line::Entry(digest, found));
     }
     if line.starts_with(b"{\"digest\"") {
         return serde_json::from_slice(line).ok().map(Line::Used);

@@ -153,8 +153,9 @@ fn memory_that_forked_workers_share_is_counted_once() {
     assert!(python.status.success());
     let scene = Scene::with(|options| options.sample_every = Duration::from_millis(50));
     let go = scene.fifo("go");
+    // The parent computes meanwhile, so that there are many looks at its memory also on a busy machine.
     let program = format!(
-        "import os\nblock = b'1' * (200 << 20)\nfor _ in range(4):\n    if os.fork() == 0:\n        open('{0}').read()\n        os._exit(0)\nprint(os.getpid(), flush=True)\n[os.wait() for _ in range(4)]",
+        "import os, time\nblock = b'1' * (200 << 20)\nfor _ in range(4):\n    if os.fork() == 0:\n        open('{0}').read()\n        os._exit(0)\nprint(os.getpid(), flush=True)\nwhile time.process_time() < 1.5: pass\n[os.wait() for _ in range(4)]",
         go.0.display()
     );
     scene.launch(arguments(&["python3", "-c", &program]));

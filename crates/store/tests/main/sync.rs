@@ -173,6 +173,30 @@ fn without_its_plan_a_run_has_events_and_attempts_and_no_state_is_guessed() {
 }
 
 #[test]
+fn a_finished_run_whose_plan_is_written_late_gets_its_states_without_any_news() {
+    let runs = Runs::new();
+    runs.write("g-1", 1, &eventful("g-1"));
+    let folder = runs.folder.path().join("runs");
+    let mut store = runs.store();
+    store.sync(&folder, &mut |_, _| None).unwrap();
+    // As long as it does not read, nothing is written.
+    assert_eq!(store.sync(&folder, &mut |_, _| None).unwrap().runs, 0);
+    let mut store = runs.synced();
+    assert_eq!(states(&store), ["done", "done", "failed", "skipped", "waiting"]);
+    assert_eq!(runs.sync(&mut store).runs, 0);
+    same_made_anew(&runs, &mut store);
+}
+
+#[test]
+fn an_event_about_a_task_that_there_is_not_changes_no_state() {
+    let runs = Runs::new();
+    runs.write("g-1", 1, &[started("g-1"), Event::Due { job: JobId(99) }]);
+    let mut store = runs.synced();
+    assert_eq!(store.cells("g-1", None, 0).unwrap().states.matches('?').count(), 1);
+    same_made_anew(&runs, &mut store);
+}
+
+#[test]
 fn a_plan_that_is_not_the_one_of_the_journal_says_nothing_about_it() {
     let runs = Runs::new();
     runs.write("g-1", 1, &eventful("g-1"));

@@ -3,6 +3,7 @@
 use crate::arguments::CleanArguments;
 use crate::failure::Exit;
 use crate::print;
+use crate::terminal::Terminal;
 use std::path::Path;
 use std::process::ExitCode;
 use tulpar::Failure;
@@ -27,7 +28,7 @@ pub(crate) fn clean(folder: Option<&Path>, arguments: &CleanArguments) -> Result
     };
     let (mut freed, mut removed) = (0, 0);
     for run in &chosen {
-        if !named && let Some(why) = worth_keeping(run) {
+        if !named && let Some(why) = worth_keeping(run, &Terminal) {
             print::note(&format!("kept {}: {why}; name it to remove it", run.name));
             continue;
         }

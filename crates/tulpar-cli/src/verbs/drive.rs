@@ -42,7 +42,7 @@ pub(super) fn shown(
 ) -> Result<Ran, Failure> {
     let Shown { title, resumed, wanted, quiet, wrap } = shown;
     let mut progress = Progress::new(quiet);
-    let stops = stop::listen(resumed).map_err(Failure::Launch)?;
+    let stops = Box::new(move || stop::listen(resumed));
     let driving = Driving { launch, stops, resumed, wanted, observer: &mut progress, messages: &Terminal, wrap };
     let ran = driving::drive(project, folder, driving)?;
     progress.finish(&ran, title);
