@@ -60,7 +60,7 @@ pub struct JobSpec {
 }
 
 impl JobSpec {
-    /// What the queue is asked for, where the attempt goes to one.
+    /// The resources requested from the queue; none on a site whose nodes Tulpar packs itself.
     pub fn queued(&self) -> Option<&Request> {
         match &self.place {
             Place::Owned => None,

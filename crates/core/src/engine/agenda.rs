@@ -27,7 +27,7 @@ pub(super) struct Agenda {
     pub(super) searches: BTreeSet<SearchId>,
     /// By search, which of the plan's past searches it is. Computed once, when its first trial can be asked for.
     pub(super) past: BTreeMap<SearchId, Option<usize>>,
-    /// What samplers need not compute again.
+    /// Caches of the samplers.
     pub(super) samplers: BTreeMap<SearchId, SamplerMemory>,
 }
 

@@ -251,7 +251,7 @@ impl RunState {
         self.attempts[job.index()]
     }
 
-    /// What a job left that ended well.
+    /// The outputs of a job that ended well.
     pub fn outputs(&self, job: JobId) -> Option<&Arc<[OutputFile]>> {
         match self.job(job) {
             JobState::Done { outputs } => Some(outputs),
